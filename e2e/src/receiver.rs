@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, ensure};
 use aws_lc_rs::hmac;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_testkit::{HttpSource, Reply, http_source::ReceivedRequest};
+use postway_testkit::{HttpSource, SourceReply, http_source::ReceivedRequest};
 use serde_json::{Value, json};
 
 use crate::{Client, text};
@@ -54,7 +54,7 @@ impl Call {
 impl Receiver {
     /// Makes a webhook for all events; its receiver answers each call in turn with one of these, and then
     /// with the last.
-    pub async fn subscribe(gateway: &Client, replies: Vec<Reply>) -> anyhow::Result<Self> {
+    pub async fn subscribe(gateway: &Client, replies: Vec<SourceReply>) -> anyhow::Result<Self> {
         let source = HttpSource::start().await;
         source.serve_in_turn(PATH, replies);
         let made = gateway.post("/v1/webhooks", json!({"url": source.url(PATH), "events": ["*"]})).await?;
@@ -63,7 +63,7 @@ impl Receiver {
     }
 
     /// From now on, it answers with this.
-    pub fn answer(&self, reply: Reply) {
+    pub fn answer(&self, reply: SourceReply) {
         self.source.serve(PATH, reply);
     }
 

@@ -7,8 +7,8 @@
 use std::cell::Cell;
 
 use postway_domain::{
-    Mailbox,
-    rule::{Condition, ForwardForm, RuleContent, TextMatch},
+    NamedAddress,
+    rule::{ForwardForm, RuleCondition, RuleContent, TextMatch},
 };
 use postway_fuzz::{InputGenerator, feed_from, mail::HostileMail, try_seeds};
 use postway_inbound::offline::{OfflineRule, forward};
@@ -24,7 +24,7 @@ const ANSWER_BYTES_MAX: usize = 2_000;
 /// Within this many trials, some reach an action.
 const ENOUGH: u64 = 200;
 
-fn people(addresses: &[&str]) -> Vec<Mailbox> {
+fn people(addresses: &[&str]) -> Vec<NamedAddress> {
     addresses.iter().map(|address| address.parse().unwrap()).collect()
 }
 
@@ -97,19 +97,19 @@ fn text(random: &mut StdRng) -> TextMatch {
     }
 }
 
-fn condition(random: &mut StdRng) -> Condition {
+fn condition(random: &mut StdRng) -> RuleCondition {
     let names = ["Content-Type", "Subject", "X-A", "Received", "to", "Content-ID"];
     match random.random_range(0..8) {
-        0 => Condition::From(text(random)),
-        1 => Condition::To(text(random)),
-        2 => Condition::Cc(text(random)),
-        3 => Condition::Subject(text(random)),
-        4 | 5 => Condition::Header {
+        0 => RuleCondition::From(text(random)),
+        1 => RuleCondition::To(text(random)),
+        2 => RuleCondition::Cc(text(random)),
+        3 => RuleCondition::Subject(text(random)),
+        4 | 5 => RuleCondition::Header {
             name: names[random.random_range(0..names.len())].to_owned(),
             value: random.random_bool(0.8).then(|| text(random)),
         },
-        6 => Condition::Size { min: Some(random.random_range(0..100_000)), max: None },
-        _ => Condition::HasAttachment { value: random.random_bool(0.5) },
+        6 => RuleCondition::Size { min: Some(random.random_range(0..100_000)), max: None },
+        _ => RuleCondition::HasAttachment { value: random.random_bool(0.5) },
     }
 }
 
@@ -118,7 +118,8 @@ fn conditions_of_rules_are_asked_of_hostile_mail_within_bounds() {
     let held = Cell::new(0);
     let trials = try_seeds(|random| {
         let raw = HostileMail.input(random);
-        let conditions: Vec<Condition> = (0..random.random_range(1..20)).map(|_| condition(random)).collect();
+        let conditions: Vec<RuleCondition> =
+            (0..random.random_range(1..20)).map(|_| condition(random)).collect();
         let count = conditions.len();
         let content = RuleContent { conditions, actions: Vec::new(), follow_up: None };
         let answers = OfflineRule::new("r".parse().unwrap(), content).ask(&raw).unwrap();

@@ -6,9 +6,9 @@
 use postway_fuzz::{feed, feed_from, mail::HostileMail};
 use postway_intake::smtp::parse_command;
 use postway_mime::{
-    RawError, RawFinish,
+    RawError, RawFinish, control_fields,
     downgrade::{RelayLacks, downgrade},
-    finish_raw, gist, inspect_raw, own_fields, pec,
+    finish_raw, gist, inspect_raw, pec,
     reader::{
         ReadMail,
         limit::{
@@ -131,7 +131,7 @@ fn a_signature_is_judged_whatever_it_holds() {
     let trust = pec::TrustStore::default();
     feed(SEEDS, WORDS, |raw| {
         assert!(
-            !matches!(pec::verify(raw, &trust, at), pec::Signature::Verified { .. }),
+            !matches!(pec::verify(raw, &trust, at), pec::SignatureCheck::Verified { .. }),
             "nobody is trusted"
         );
     });
@@ -218,8 +218,8 @@ fn hostile_mail_is_read_within_its_limits_by_all_who_read_it() {
         }
         assert!(received::inspect(raw).recipients.len() <= 10_000);
         drop(pec::inspect(raw));
-        assert!(!matches!(pec::verify(raw, &trust, at), pec::Signature::Verified { .. }));
-        drop((gist(raw), inspect_raw(raw), own_fields(raw)));
+        assert!(!matches!(pec::verify(raw, &trust, at), pec::SignatureCheck::Verified { .. }));
+        drop((gist(raw), inspect_raw(raw), control_fields(raw)));
         assert_carried(raw);
     });
 }

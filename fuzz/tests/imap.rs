@@ -7,8 +7,10 @@
 use std::time::Duration;
 
 use postway_fuzz::{imap, try_seeds};
-use postway_inbound::mailbox::{Connection, Content, Deadlines, Login, MailboxError, Session, TlsMode};
-use postway_net::{Guard, TlsClient};
+use postway_inbound::imap::{
+    FetchedContent, ImapConnection, ImapDeadlines, ImapLogin, ImapSession, ImapTlsMode, MailboxError,
+};
+use postway_net::{AddressGuard, TlsClient};
 use rand::{Rng, rngs::StdRng};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
@@ -57,8 +59,8 @@ async fn serve(stream: TcpStream, mut random: StdRng) -> std::io::Result<()> {
 }
 
 /// Uses a mailbox in every way there is.
-async fn use_all(connection: &Connection, tls: &TlsClient) -> Result<(), MailboxError> {
-    let mut session = Session::open(connection, tls, Deadlines::uniform(SHORT)).await?;
+async fn use_all(connection: &ImapConnection, tls: &TlsClient) -> Result<(), MailboxError> {
+    let mut session = ImapSession::open(connection, tls, ImapDeadlines::uniform(SHORT)).await?;
     let folder = session.select("INBOX").await?;
     assert!(folder.uid_validity > 0 && folder.uid_next > 0);
     let last = folder.uid_next.saturating_sub(1);
@@ -70,7 +72,7 @@ async fn use_all(connection: &Connection, tls: &TlsClient) -> Result<(), Mailbox
     let mut fetched = Vec::new();
     let mut fetch = session.fetch(&page.mails, MAIL_BYTES_MAX);
     while let Some(one) = fetch.next().await? {
-        if let Content::Mail(raw) = &one.content {
+        if let FetchedContent::Mail(raw) = &one.content {
             assert!(raw.len() <= MAIL_BYTES_MAX);
         }
         fetched.push(one.uid);
@@ -94,14 +96,14 @@ fn the_client_survives_whatever_a_server_says() {
     postway_net::install_crypto_provider();
     let tls = TlsClient::new();
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-    let connection = Connection {
+    let connection = ImapConnection {
         host: "127.0.0.1".to_owned(),
         port: listener.local_addr().unwrap().port(),
-        tls: TlsMode::None,
-        login: Login::Password { username: "u".to_owned(), password: "p".into() },
+        tls: ImapTlsMode::None,
+        login: ImapLogin::Password { username: "u".to_owned(), password: "p".into() },
         extra_roots_pem: None,
         proxy: None,
-        guard: Guard::with_loopback().into(),
+        guard: AddressGuard::with_loopback().into(),
     };
     try_seeds(|random| {
         let random = random.clone();

@@ -7,10 +7,10 @@
 use std::{cell::Cell, sync::Mutex, time::Duration};
 
 use postway_dispatch::transport::{
-    Deadlines, Delivery, DeliveryEnd, Dial, Envelope, GateRefused, RecipientReply, SmtpConnection,
-    SmtpSettings, WireGate,
+    DeliveryEnd, DeliveryResult, GateRefused, MailEnvelope, RecipientReply, RelayDialer, SmtpConnection,
+    SmtpDeadlines, SmtpSettings, WireGate,
 };
-use postway_domain::TlsMode;
+use postway_domain::RelayTlsMode;
 use postway_fuzz::{
     smtp::{
         client, cut,
@@ -20,7 +20,7 @@ use postway_fuzz::{
     try_seeds,
 };
 use postway_intake::smtp::{OfflineRules, OfflineSession};
-use postway_net::{Guard, NetError, Stream, TlsClient};
+use postway_net::{AddressGuard, NetError, NetStream, TlsClient};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
     runtime::Builder,
@@ -97,11 +97,11 @@ impl WireGate for OpenGate {
 struct OnePipe(Mutex<Option<DuplexStream>>);
 
 #[async_trait::async_trait]
-impl Dial for OnePipe {
-    async fn dial(&self, host: &str, port: u16, _: Instant, _: &Guard) -> Result<Stream, NetError> {
+impl RelayDialer for OnePipe {
+    async fn dial(&self, host: &str, port: u16, _: Instant, _: &AddressGuard) -> Result<NetStream, NetError> {
         let pipe = self.0.lock().unwrap().take();
         let source = std::io::ErrorKind::ConnectionRefused.into();
-        pipe.map(Stream::Pipe).ok_or(NetError::Connect { host: host.to_owned(), port, source })
+        pipe.map(NetStream::Pipe).ok_or(NetError::Connect { host: host.to_owned(), port, source })
     }
 }
 
@@ -153,17 +153,17 @@ async fn act(mut pipe: DuplexStream, replies: Vec<Vec<u8>>, bytewise: bool) -> R
 }
 
 /// One conversation with a relay that follows a script: what the client made of it, and what was said.
-async fn converse(replies: Vec<Vec<u8>>, bytewise: bool) -> (Option<Delivery>, usize, Relayed) {
+async fn converse(replies: Vec<Vec<u8>>, bytewise: bool) -> (Option<DeliveryResult>, usize, Relayed) {
     let (ours, theirs) = tokio::io::duplex(256 * 1024);
     let acting = tokio::spawn(act(theirs, replies, bytewise));
-    let mut settings = SmtpSettings::new("relay.example", 25, TlsMode::None);
+    let mut settings = SmtpSettings::new("relay.example", 25, RelayTlsMode::None);
     settings.dial = std::sync::Arc::new(OnePipe(Mutex::new(Some(ours))));
-    settings.deadlines = Deadlines::uniform(Duration::from_secs(5));
+    settings.deadlines = SmtpDeadlines::uniform(Duration::from_secs(5));
     let mut gate = OpenGate::default();
     let delivery = match SmtpConnection::open(&settings, &TlsClient::new()).await {
         Err(_) => None,
         Ok(mut connection) => {
-            let envelope = Envelope {
+            let envelope = MailEnvelope {
                 sender: "shop@example.com",
                 recipients: &["ada@example.net", "bob@example.net"],
                 size: 30,
@@ -234,7 +234,7 @@ fn no_relay_makes_the_client_believe_what_it_did_not_say() {
             return;
         }
         let (again, ..) = runtime.block_on(converse(replies.clone(), true));
-        let end = |delivery: &Delivery| std::mem::discriminant(&delivery.end);
+        let end = |delivery: &DeliveryResult| std::mem::discriminant(&delivery.end);
         assert_eq!(again.as_ref().map(end), Some(end(&delivery)), "in single bytes: {:?}", shown());
     });
     println!("{scripts} conversations, {} mails given", given.get());

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{cache, node::Node, package::run, python::interpreter};
+use crate::{cache, node::NodeJs, package::run, python::interpreter};
 
 /// Names the folders of the packages: change it with them.
 const VERSION: &str = "1";
@@ -60,7 +60,7 @@ pub enum ClientScript {
 /// Clients of mail in several languages.
 pub struct MailClients {
     python: PathBuf,
-    node: Node,
+    node: NodeJs,
     exim: PathBuf,
 }
 
@@ -69,7 +69,7 @@ impl MailClients {
     pub fn installed() -> Self {
         Self {
             python: interpreter("mail-clients", VERSION, &PYTHON),
-            node: Node::with_packages("mail-clients-node", VERSION, &NODE),
+            node: NodeJs::with_packages("mail-clients-node", VERSION, &NODE),
             exim: cache::folder("exim", VERSION, unpack_exim),
         }
     }
@@ -101,7 +101,7 @@ impl MailClients {
 /// Programs that make clients of an OpenAPI document.
 pub struct OpenApiTools {
     python: PathBuf,
-    node: Node,
+    node: NodeJs,
 }
 
 impl OpenApiTools {
@@ -109,7 +109,7 @@ impl OpenApiTools {
     pub fn installed() -> Self {
         Self {
             python: interpreter("openapi-python-client", VERSION, &OPENAPI_PYTHON),
-            node: Node::with_packages("openapi-typescript", VERSION, &OPENAPI_NODE),
+            node: NodeJs::with_packages("openapi-typescript", VERSION, &OPENAPI_NODE),
         }
     }
 

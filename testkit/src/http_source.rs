@@ -1,7 +1,7 @@
 //! An HTTP server for tests: gives documents, keeps the requests, and misbehaves on demand.
 //!
 //! It listens on a loopback address, on a port of the system's choice, and lives until it is dropped. What it
-//! answers is set per path as a [`Reply`]; a path without one answers 404.
+//! answers is set per path as a [`SourceReply`]; a path without one answers 404.
 //!
 //! ```no_run
 //! # use postway_testkit::http_source::{HttpSource, Reply};
@@ -40,7 +40,7 @@ const FILLER: [u8; 16 * 1024] = [0; 16 * 1024];
 
 /// What the source does with a request.
 #[derive(Clone, Debug)]
-pub enum Reply {
+pub enum SourceReply {
     /// A whole answer with its length.
     Whole {
         /// The status.
@@ -80,10 +80,10 @@ pub enum Reply {
     /// These bytes, and the end of the connection.
     Raw(Vec<u8>),
     /// The other reply, once the gate is open.
-    Held(watch::Receiver<bool>, Box<Reply>),
+    Held(watch::Receiver<bool>, Box<SourceReply>),
 }
 
-impl Reply {
+impl SourceReply {
     /// A 200 with this body.
     pub fn ok(body: impl Into<Vec<u8>>) -> Self {
         Self::Whole { status: 200, headers: Vec::new(), body: body.into() }
@@ -135,7 +135,7 @@ impl ReceivedRequest {
 
 #[derive(Default)]
 struct State {
-    replies: HashMap<String, Vec<Reply>>,
+    replies: HashMap<String, Vec<SourceReply>>,
     requests: Vec<ReceivedRequest>,
 }
 
@@ -152,12 +152,12 @@ impl Shared {
 
     /// Notes a request and says what to do with it. Of several replies each is used once, and the last for
     /// good.
-    fn reply(&self, request: ReceivedRequest) -> Reply {
+    fn reply(&self, request: ReceivedRequest) -> SourceReply {
         let mut state = self.state();
         let reply = match state.replies.get_mut(&request.path) {
             Some(replies) if replies.len() > 1 => replies.remove(0),
-            Some(replies) => replies.first().cloned().unwrap_or_else(|| Reply::status(404)),
-            None => Reply::status(404),
+            Some(replies) => replies.first().cloned().unwrap_or_else(|| SourceReply::status(404)),
+            None => SourceReply::status(404),
         };
         state.requests.push(request);
         let count = state.requests.len();
@@ -210,12 +210,12 @@ impl HttpSource {
     }
 
     /// From now on, this path (with its query) gets this reply.
-    pub fn serve(&self, path: &str, reply: Reply) {
+    pub fn serve(&self, path: &str, reply: SourceReply) {
         self.serve_in_turn(path, vec![reply]);
     }
 
     /// From now on, this path gets these replies, one after the other, and then the last for good.
-    pub fn serve_in_turn(&self, path: &str, replies: Vec<Reply>) {
+    pub fn serve_in_turn(&self, path: &str, replies: Vec<SourceReply>) {
         self.shared.state().replies.insert(path.to_owned(), replies);
     }
 
@@ -258,7 +258,7 @@ async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared) 
     let mut stream = BufReader::new(stream);
     while let Some(request) = receive(&mut stream).await? {
         let mut reply = shared.reply(request);
-        while let Reply::Held(mut gate, held) = reply {
+        while let SourceReply::Held(mut gate, held) = reply {
             gate.wait_for(|open| *open).await.map_err(io::Error::other)?;
             reply = *held;
         }
@@ -294,10 +294,13 @@ async fn receive(stream: &mut (impl AsyncBufReadExt + Unpin)) -> io::Result<Opti
 }
 
 /// Does what the reply says, and tells whether the connection can be used again.
-async fn answer(stream: &mut (impl AsyncWriteExt + AsyncReadExt + Unpin), reply: Reply) -> io::Result<bool> {
+async fn answer(
+    stream: &mut (impl AsyncWriteExt + AsyncReadExt + Unpin),
+    reply: SourceReply,
+) -> io::Result<bool> {
     let head = |length: u64| format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
     match reply {
-        Reply::Whole { status, headers, body } => {
+        SourceReply::Whole { status, headers, body } => {
             let mut head = format!("HTTP/1.1 {status} Status\r\ncontent-length: {}\r\n", body.len());
             for (name, value) in headers {
                 head.push_str(&format!("{name}: {value}\r\n"));
@@ -307,19 +310,19 @@ async fn answer(stream: &mut (impl AsyncWriteExt + AsyncReadExt + Unpin), reply:
             stream.flush().await?;
             return Ok(true);
         }
-        Reply::Declared(length) => {
+        SourceReply::Declared(length) => {
             stream.write_all(head(length).as_bytes()).await?;
             loop {
                 stream.write_all(&FILLER).await?;
             }
         }
-        Reply::Endless => {
+        SourceReply::Endless => {
             stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").await?;
             loop {
                 stream.write_all(&FILLER).await?;
             }
         }
-        Reply::Drip { body, every } => {
+        SourceReply::Drip { body, every } => {
             stream.write_all(head(body.len() as u64).as_bytes()).await?;
             for byte in body {
                 stream.write_all(&[byte]).await?;
@@ -328,23 +331,23 @@ async fn answer(stream: &mut (impl AsyncWriteExt + AsyncReadExt + Unpin), reply:
             }
             return Ok(true);
         }
-        Reply::Cut { declared, body } => {
+        SourceReply::Cut { declared, body } => {
             stream.write_all(head(declared).as_bytes()).await?;
             stream.write_all(&body).await?;
         }
-        Reply::Stalled { declared, body } => {
+        SourceReply::Stalled { declared, body } => {
             stream.write_all(head(declared).as_bytes()).await?;
             stream.write_all(&body).await?;
             stream.flush().await?;
             // Ends when the client leaves.
             stream.read_u8().await?;
         }
-        Reply::Silent => {
+        SourceReply::Silent => {
             // Ends when the client leaves.
             stream.read_u8().await?;
         }
-        Reply::Raw(bytes) => stream.write_all(&bytes).await?,
-        Reply::Held(..) => unreachable!("a held reply has been opened before"),
+        SourceReply::Raw(bytes) => stream.write_all(&bytes).await?,
+        SourceReply::Held(..) => unreachable!("a held reply has been opened before"),
     }
     stream.flush().await?;
     Ok(false)

@@ -32,13 +32,13 @@ const ENDS_WITHIN: Duration = Duration::from_secs(120);
 
 /// Node with its packages.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct NodeJs {
     program: PathBuf,
     /// The folder that has `node_modules`.
     packages: PathBuf,
 }
 
-impl Node {
+impl NodeJs {
     /// Finds it. The first time on a machine this installs it; blocks until it is there.
     pub fn installed() -> Self {
         Self::with_packages("node-packages", PACKAGES_VERSION, &PACKAGES)
@@ -122,7 +122,7 @@ mod tests {
             const kinds = await Promise.all([Resend, ServerClient, nodemailer.createTransport].map(async (one) => typeof one));
             console.log(process.env.WHO, ...kinds);
         "#;
-        let said = Node::installed().say(script, &[("WHO", "ada")]).await;
+        let said = NodeJs::installed().say(script, &[("WHO", "ada")]).await;
         assert_eq!(said, "ada function function function\n");
     }
 }

@@ -12,7 +12,7 @@ use std::{
     sync::OnceLock,
 };
 
-use crate::node::Node;
+use crate::node::NodeJs;
 
 /// Names the folder of the packages: change it with them.
 const VERSION: &str = "1";
@@ -27,7 +27,7 @@ const PERSON: &str = include_str!("oidc/person.mjs");
 /// its name with `-secret`.
 pub struct OidcServer {
     port: u16,
-    node: Node,
+    node: NodeJs,
     /// Its input is what keeps the server running.
     _watch: Child,
 }
@@ -40,7 +40,7 @@ impl OidcServer {
     }
 
     fn start() -> Self {
-        let node = Node::with_packages("oidc-provider", VERSION, &PACKAGES);
+        let node = NodeJs::with_packages("oidc-provider", VERSION, &PACKAGES);
         let mut watch = Command::new("sh")
             .args(["-c", WATCH, "sh"])
             .arg(node.program())

@@ -13,7 +13,7 @@ use std::{
 
 use tokio::process::Command;
 
-use crate::{node::Node, python::interpreter};
+use crate::{node::NodeJs, python::interpreter};
 
 /// Names the folders of the packages: change it with them.
 const VERSION: &str = "1";
@@ -27,7 +27,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(300);
 #[derive(Clone, Debug)]
 pub struct ClientTools {
     python: PathBuf,
-    node: Node,
+    node: NodeJs,
 }
 
 impl ClientTools {
@@ -35,7 +35,7 @@ impl ClientTools {
     pub fn installed() -> Self {
         Self {
             python: interpreter("client-tools", VERSION, &PYTHON),
-            node: Node::with_packages("client-tools-node", VERSION, &NODE),
+            node: NodeJs::with_packages("client-tools-node", VERSION, &NODE),
         }
     }
 

@@ -1,7 +1,7 @@
 //! An SMTP server for tests: takes mail, keeps a ledger of it, and misbehaves on demand.
 //!
 //! It listens on a loopback port of the system's choice and lives until it is dropped. Faults are rules: each
-//! command is shown to them as a [`SinkEvent`], and the first that gives an [`Action`] decides. Rules can be
+//! command is shown to them as a [`SinkEvent`], and the first that gives an [`SinkAction`] decides. Rules can be
 //! given before the start and changed while it runs.
 //!
 //! ```no_run
@@ -37,7 +37,7 @@ use tokio::{
 };
 
 pub use ledger::{Ledger, ReceivedMail};
-pub use script::{Action, Hold, SinkEvent, Verb};
+pub use script::{SinkAction, SinkEvent, SinkPause, SinkVerb};
 
 use crate::cert::TestCert;
 use script::Rule;
@@ -72,9 +72,9 @@ impl Shared {
         result
     }
 
-    fn action(&self, event: &SinkEvent<'_>) -> Action {
+    fn action(&self, event: &SinkEvent<'_>) -> SinkAction {
         let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
-        rules.iter().find_map(|rule| rule(event)).unwrap_or(Action::Proceed)
+        rules.iter().find_map(|rule| rule(event)).unwrap_or(SinkAction::Proceed)
     }
 }
 
@@ -123,13 +123,13 @@ impl SmtpSink {
     }
 
     /// Adds a rule, asked after those already there.
-    pub fn add_rule(&self, rule: impl Fn(&SinkEvent<'_>) -> Option<Action> + Send + Sync + 'static) {
+    pub fn add_rule(&self, rule: impl Fn(&SinkEvent<'_>) -> Option<SinkAction> + Send + Sync + 'static) {
         self.shared.rules.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(rule));
     }
 
     /// Takes the next mail and holds its answer back, whatever the rules say.
-    pub fn hold_next_dot(&self, hold: &Hold) {
-        let rule = script::first(1, Verb::Dot, Action::Hold(hold.clone()).recorded());
+    pub fn hold_next_dot(&self, hold: &SinkPause) {
+        let rule = script::first(1, SinkVerb::Dot, SinkAction::Hold(hold.clone()).recorded());
         self.shared.rules.lock().unwrap_or_else(PoisonError::into_inner).insert(0, rule);
     }
 
@@ -219,40 +219,43 @@ impl SinkBuilder {
     }
 
     /// Adds a rule.
-    pub fn rule(mut self, rule: impl Fn(&SinkEvent<'_>) -> Option<Action> + Send + Sync + 'static) -> Self {
+    pub fn rule(
+        mut self,
+        rule: impl Fn(&SinkEvent<'_>) -> Option<SinkAction> + Send + Sync + 'static,
+    ) -> Self {
         self.rules.push(Box::new(rule));
         self
     }
 
     /// Does `action` at every `verb`.
-    pub fn on(self, verb: Verb, action: Action) -> Self {
+    pub fn on(self, verb: SinkVerb, action: SinkAction) -> Self {
         self.times(usize::MAX, verb, action)
     }
 
     /// Does `action` at the first `verb`.
-    pub fn once(self, verb: Verb, action: Action) -> Self {
+    pub fn once(self, verb: SinkVerb, action: SinkAction) -> Self {
         self.times(1, verb, action)
     }
 
     /// Does `action` at the first `count` times of `verb`, over all connections.
-    pub fn times(mut self, count: usize, verb: Verb, action: Action) -> Self {
+    pub fn times(mut self, count: usize, verb: SinkVerb, action: SinkAction) -> Self {
         self.rules.push(script::first(count, verb, action));
         self
     }
 
     /// Answers RCPT for every recipient whose address contains `pattern`.
     pub fn rcpt(self, pattern: &str, reply: &str) -> Self {
-        let (pattern, action) = (pattern.to_owned(), Action::reply(reply));
+        let (pattern, action) = (pattern.to_owned(), SinkAction::reply(reply));
         self.rule(move |event| {
-            (event.verb == Verb::Rcpt && event.argument.contains(&pattern)).then(|| action.clone())
+            (event.verb == SinkVerb::Rcpt && event.argument.contains(&pattern)).then(|| action.clone())
         })
     }
 
     /// Defers each recipient's first `tries` offers.
     pub fn greylist(self, tries: usize) -> Self {
         self.rule(move |event| {
-            (event.verb == Verb::Rcpt && event.tries <= tries)
-                .then(|| Action::reply("450 4.2.0 Greylisted, please come back"))
+            (event.verb == SinkVerb::Rcpt && event.tries <= tries)
+                .then(|| SinkAction::reply("450 4.2.0 Greylisted, please come back"))
         })
     }
 

@@ -1,7 +1,7 @@
 //! A suspended batch at the head of the queue, of different sizes, with other messages behind it.
 
 use postway_domain::id::BatchCode;
-use postway_store::record::{DirectoryChange, Suspension, SuspensionScope};
+use postway_store::record::{DirectoryChange, SuspensionRecord, SuspensionScope};
 
 use crate::work::{self, Base, CLAIMED, now};
 
@@ -18,7 +18,7 @@ pub async fn print(sizes: &[usize]) -> anyhow::Result<()> {
     for size in sizes {
         let bench = work::open().await?;
         let key = bench.tenant(&format!("suspended-{size}")).await?;
-        let pause = Suspension {
+        let pause = SuspensionRecord {
             tenant: key.tenant.clone(),
             scope: SuspensionScope::Batch(batch.clone()),
             since: now(),

@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use postway_domain::{TenantSettings, fairness::Turns};
+use postway_domain::{TenantSettings, fairness::TenantTurns};
 use postway_store::record::AccountKey;
 
 use crate::work::{self, Base, CLAIMED, Times, now};
@@ -57,14 +57,14 @@ pub async fn print(numbers: &[usize]) -> anyhow::Result<()> {
 
 /// Tenants that all have mail, and the time that choosing among them took.
 struct Ring {
-    turns: Turns,
+    turns: TenantTurns,
     account: AccountKey,
     times: Vec<std::time::Duration>,
 }
 
 impl Ring {
     fn of(keys: &[AccountKey]) -> Self {
-        let mut turns = Turns::default();
+        let mut turns = TenantTurns::default();
         keys.iter().for_each(|key| turns.join(&key.tenant, TenantSettings::WEIGHT_DEFAULT));
         Self { turns, account: keys[0].clone(), times: Vec::new() }
     }

@@ -7,16 +7,16 @@ use std::{
 
 use bytes::Bytes;
 use postway_domain::{
-    Account, AccountSettings, EventKind, Incarnation, Lane, LeaseToken, MessageUid, Priority, RecipientKind,
-    State, Status, Tenant, Time, id::BatchCode, message::OnDoubt,
+    Account, AccountSettings, EventKind, Incarnation, Lane, LeaseToken, MessagePriority, MessageState,
+    MessageStatus, MessageUid, RecipientKind, Tenant, Time, id::BatchCode, message::OnDoubt,
 };
 use postway_store::{
     Store,
     mysql::MysqlStore,
     postgres::PostgresStore,
     record::{
-        AccountKey, AccountWant, Change, ClaimRequest, Claimed, Content, DirectoryChange, Fence, Lease,
-        NewEvent, NewMessage, NewRecipient,
+        AccountKey, AccountWant, ClaimRequest, ClaimedMessage, DirectoryChange, LeaseGrant, MessageChange,
+        MessageContent, NewEvent, NewMessage, NewRecipient, WriteFence,
     },
     sqlite::SqliteStore,
 };
@@ -78,7 +78,7 @@ impl Bench {
         size: usize,
         place: impl Fn(usize) -> (&'a AccountKey, Option<&'a BatchCode>),
     ) -> anyhow::Result<()> {
-        self.fill_with(size, State::Ready, place).await
+        self.fill_with(size, MessageState::Ready, place).await
     }
 
     /// Stores messages that have ended already.
@@ -87,13 +87,13 @@ impl Bench {
         size: usize,
         place: impl Fn(usize) -> (&'a AccountKey, Option<&'a BatchCode>),
     ) -> anyhow::Result<()> {
-        self.fill_with(size, State::Suppressed, place).await
+        self.fill_with(size, MessageState::Suppressed, place).await
     }
 
     async fn fill_with<'a>(
         &self,
         size: usize,
-        state: State,
+        state: MessageState,
         place: impl Fn(usize) -> (&'a AccountKey, Option<&'a BatchCode>),
     ) -> anyhow::Result<()> {
         for start in (0..size).step_by(FILL_BATCH) {
@@ -115,7 +115,7 @@ impl Bench {
         let incarnation = Incarnation::new(now(), &mut rand::rng());
         let mut times = Vec::with_capacity(ROUNDS);
         for round in 0..ROUNDS {
-            let lease = Lease {
+            let lease = LeaseGrant {
                 incarnation,
                 token: LeaseToken::new(&mut rand::rng()),
                 until: now().plus(Duration::from_secs(600)),
@@ -170,12 +170,12 @@ fn lane(key: &AccountKey, batch: Option<&BatchCode>) -> Lane {
     Lane {
         tenant: key.tenant.clone(),
         account: key.account.clone(),
-        priority: Priority::Normal,
+        priority: MessagePriority::Normal,
         batch: batch.cloned(),
     }
 }
 
-fn message(lane: Lane, state: State, index: usize) -> anyhow::Result<NewMessage> {
+fn message(lane: Lane, state: MessageState, index: usize) -> anyhow::Result<NewMessage> {
     let at = Time::from_millis(START_MS + index as i64);
     let uid = MessageUid::new(at, &mut rand::rng());
     Ok(NewMessage {
@@ -185,7 +185,7 @@ fn message(lane: Lane, state: State, index: usize) -> anyhow::Result<NewMessage>
         idempotency: None,
         fingerprint: [0; 32],
         state,
-        due_at: (state == State::Ready).then_some(at),
+        due_at: (state == MessageState::Ready).then_some(at),
         created_at: at,
         expires_at: None,
         on_doubt: OnDoubt::Resend,
@@ -194,7 +194,7 @@ fn message(lane: Lane, state: State, index: usize) -> anyhow::Result<NewMessage>
             address: format!("user{}@example.net", index % 5_000).parse()?,
             kind: RecipientKind::To,
         }],
-        content: Content {
+        content: MessageContent {
             sender: "shop@example.com".to_owned(),
             message_id: format!("{uid}@example.com"),
             subject: "Hello".to_owned(),
@@ -220,11 +220,15 @@ fn message(lane: Lane, state: State, index: usize) -> anyhow::Result<NewMessage>
     })
 }
 
-fn give_back(job: &Claimed) -> Change {
-    Change {
+fn give_back(job: &ClaimedMessage) -> MessageChange {
+    MessageChange {
         uid: job.uid,
-        fence: Fence { status: Status::Sending, token: Some(job.token), version: Some(job.version) },
-        to: State::Ready,
+        fence: WriteFence {
+            status: MessageStatus::Sending,
+            token: Some(job.token),
+            version: Some(job.version),
+        },
+        to: MessageState::Ready,
         at: now(),
         due_at: Some(job.created_at),
         keep_token: false,

@@ -6,9 +6,9 @@ use anyhow::Context as _;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use postway_domain::{Account, AccountSettings, Clock, Tenant, Time, secret::SecretKey};
-use postway_intake::{Door, DoorParts, FetchConfig, Limits, RequestContext};
-use postway_net::{Guard, http::HttpClient, install_crypto_provider};
-use postway_store::{blob::Depot, record::DirectoryChange, sqlite::SqliteStore};
+use postway_intake::{Door, DoorParts, FetchConfig, IntakeLimits, RequestContext};
+use postway_net::{AddressGuard, http::HttpClient, install_crypto_provider};
+use postway_store::{blob::BlobStorage, record::DirectoryChange, sqlite::SqliteStore};
 use serde_json::json;
 
 const ATTACHMENT: usize = 25 * 1024 * 1024;
@@ -39,20 +39,24 @@ pub fn print() -> anyhow::Result<()> {
             created_at: now,
             updated_at: now,
         };
-        postway_store::Directory::change(&*store, DirectoryChange::CreateTenant(made, vec![account]), None)
-            .await?;
+        postway_store::DirectoryStore::change(
+            &*store,
+            DirectoryChange::CreateTenant(made, vec![account]),
+            None,
+        )
+        .await?;
         install_crypto_provider();
         let door = Door::new(DoorParts {
             store,
-            depot: Arc::new(Depot::open(&format!("file://{}", folder.path().join("blobs").display()))?),
+            depot: Arc::new(BlobStorage::open(&format!("file://{}", folder.path().join("blobs").display()))?),
             clock: Arc::new(Fixed),
             secret_key: Arc::new(SecretKey::from_bytes(&[7; 32])?),
-            http: HttpClient::new(Arc::new(Guard::default()), Default::default()),
+            http: HttpClient::new(Arc::new(AddressGuard::default()), Default::default()),
             fetch: FetchConfig::default(),
-            limits: Limits {
+            limits: IntakeLimits {
                 message_bytes_max: 64 * 1024 * 1024,
                 request_bytes_max: 64 * 1024 * 1024,
-                ..Limits::default()
+                ..IntakeLimits::default()
             },
             mail_domain: "bench.example".to_owned(),
             public_url: None,
@@ -66,7 +70,7 @@ pub fn print() -> anyhow::Result<()> {
             request_id: "bench".to_owned(),
             idempotency_key: None,
             dry_run: false,
-            must_leave: false,
+            refuses_capture: false,
             any_subject: false,
             spoken_times: false,
             on_doubt: None,

@@ -6,9 +6,9 @@ use std::{
 };
 
 use anyhow::Context as _;
-use postway_domain::{DkimAlgorithm, Mailbox};
+use postway_domain::{DkimAlgorithm, NamedAddress};
 use postway_mime::{
-    Attachment, Draft, compose, dkim, html,
+    MailAttachment, MailDraft, compose, dkim, html,
     template::{TemplateSet, TemplateSource},
 };
 use serde_json::json;
@@ -33,10 +33,10 @@ fn print_line(what: &str, aim: &str, took: Duration) {
 
 pub fn print() -> anyhow::Result<()> {
     let [text, page] = [TEXT.repeat(12), page()];
-    let from: Mailbox = "Shop <shop@example.com>".parse()?;
-    let to: [Mailbox; 1] = ["Ada <ada@example.net>".parse()?];
-    let draft = |attachments: &[Attachment]| {
-        let composed = compose(&Draft {
+    let from: NamedAddress = "Shop <shop@example.com>".parse()?;
+    let to: [NamedAddress; 1] = ["Ada <ada@example.net>".parse()?];
+    let draft = |attachments: &[MailAttachment]| {
+        let composed = compose(&MailDraft {
             from: &from,
             sender: None,
             to: &to,
@@ -57,7 +57,7 @@ pub fn print() -> anyhow::Result<()> {
     let mail = draft(&[])?;
     println!("a mail of {} bytes: {} of text, {} of html\n", mail.len(), text.len(), page.len());
     print_line("compose text and html", "aim: 50", median(20_000, || drop(black_box(draft(&[])))));
-    let file = |bytes: usize| Attachment {
+    let file = |bytes: usize| MailAttachment {
         filename: "a.pdf".to_owned(),
         content_type: "application/pdf".to_owned(),
         content: (0..bytes).map(|index| (index * 31) as u8).collect(),
@@ -88,7 +88,7 @@ pub fn print() -> anyhow::Result<()> {
     for algorithm in [DkimAlgorithm::Rsa, DkimAlgorithm::Ed25519] {
         let key = dkim::generate(algorithm)?;
         let private = secrecy::ExposeSecret::expose_secret(&key.private_pkcs8);
-        let signer = dkim::Signer::new("example.com", "bench", algorithm, private)?;
+        let signer = dkim::DkimSigner::new("example.com", "bench", algorithm, private)?;
         let took = median(1_000, || drop(black_box(signer.sign(&mail, 1_763_000_000))));
         print_line(&format!("sign with {}", algorithm.as_str()), "", took);
     }

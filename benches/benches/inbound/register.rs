@@ -8,14 +8,14 @@ use std::{
 use async_trait::async_trait;
 use postway_domain::{
     Clock, Tenant, Time, WatchedMailbox,
-    mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, Start},
+    mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, WatchStart},
     secret::SecretKey,
 };
-use postway_inbound::{ImapSource, Monitor, MonitorParts, Node};
-use postway_net::Guard;
+use postway_inbound::{ImapSource, Monitor, MonitorNode, MonitorParts};
+use postway_net::AddressGuard;
 use postway_store::{
-    Directory, Inbound, Store, StoreError,
-    blob::Depot,
+    DirectoryStore, InboundStore, Store, StoreError,
+    blob::BlobStorage,
     record::{DirectoryChange, MailboxKey},
     sqlite::SqliteStore,
 };
@@ -40,7 +40,7 @@ impl Clock for RealClock {
 struct OnDuty;
 
 #[async_trait]
-impl Node for OnDuty {
+impl MonitorNode for OnDuty {
     async fn is_on_duty(&self) -> Result<bool, StoreError> {
         Ok(true)
     }
@@ -82,7 +82,7 @@ pub async fn print() -> anyhow::Result<()> {
         active: true,
         description: None,
         poll_seconds: 5,
-        start: Start::Beginning,
+        start: WatchStart::Beginning,
         proxy: None,
         all_tenants: false,
         attempts_max: 3,
@@ -90,7 +90,7 @@ pub async fn print() -> anyhow::Result<()> {
         mail_bytes_max: None,
     };
     let mailbox = WatchedMailbox {
-        secret: Some(secret_key.seal(&WatchedMailbox::secret_place(&key.tenant, &key.mailbox), &secret)?),
+        secret: Some(secret_key.seal(&WatchedMailbox::sealing_context(&key.tenant, &key.mailbox), &secret)?),
         tenant: key.tenant.clone(),
         id: key.mailbox.clone(),
         settings,
@@ -101,9 +101,9 @@ pub async fn print() -> anyhow::Result<()> {
     store.change(DirectoryChange::CreateMailbox(mailbox), None).await?;
     let monitor = Monitor::new(MonitorParts {
         store: store.clone() as Arc<dyn Store>,
-        depot: Arc::new(Depot::memory()),
+        depot: Arc::new(BlobStorage::memory()),
         clock: Arc::new(RealClock),
-        source: Arc::new(ImapSource::new(secret_key, Arc::new(Guard::with_loopback()))),
+        source: Arc::new(ImapSource::new(secret_key, Arc::new(AddressGuard::with_loopback()))),
         node: Arc::new(OnDuty),
         poll: MonitorParts::POLL,
     });

@@ -28,14 +28,14 @@ mod webhook;
 
 pub use auth::{AdminKey, KeyCheck, KeyDenied};
 pub use compat::{
-    CompatConfig, CompatRoute, DoorName, OldKind, REQUEST_ID, UnknownDoor, compat_routes, in_our_words,
-    in_their_words,
+    CompatApi, CompatConfig, CompatRoute, ForeignRowKind, REQUEST_ID, UnknownCompatApi, compat_routes,
+    foreign_field_name, translate_row,
 };
 pub use http::error::{ApiError, FieldError};
 pub use http::origin::RequestOrigin;
 pub use inbound::mailbox::probe::{InboundProbe, MailboxStep};
 pub use inbound::rule::trial::{RuleTrial, TriedCondition};
-pub use message::operate::transition::{Asked, change as operator_change};
+pub use message::operate::transition::{OperatorAction, change as operator_change};
 pub use observe::metrics::{MetricsAccess, MetricsKey};
 pub use openapi::document;
 pub use outgoing::account::probe::{AccountProbe, ProbeStep};
@@ -51,7 +51,7 @@ use postway_domain::Clock;
 use self::{observe::health, state::AppState, web::dashboard};
 
 /// The router that is served until the store is open: the process is alive, but not ready.
-pub fn waiting_router(clock: Arc<dyn Clock>) -> Router {
+pub fn not_ready_router(clock: Arc<dyn Clock>) -> Router {
     Router::new()
         .route("/health/live", get(health::live))
         .fallback(health::waiting)

@@ -7,8 +7,8 @@ use std::{
 };
 
 use postway_domain::{Clock, TenantId, secret::SecretKey};
-use postway_intake::{Door, outbox::Desk};
-use postway_store::{Roster, Store, StoreError};
+use postway_intake::{Door, outbox::OutboxStatusApi};
+use postway_store::{LivenessRoster, Store, StoreError};
 
 use crate::{
     admin::{audit::AuditIdSource, outbox_token::VerifyRateLimit},
@@ -40,11 +40,11 @@ pub struct ApiState {
     /// What `/metrics` shows, and to whom.
     pub metrics: MetricsAccess,
     /// Which nodes are alive.
-    pub roster: Arc<Roster>,
+    pub roster: Arc<LivenessRoster>,
     /// Tests accounts and webhooks.
     pub probe: Arc<dyn AccountProbe>,
     /// Answers questions about outbox sources.
-    pub outbox: Arc<Desk>,
+    pub outbox: Arc<OutboxStatusApi>,
     /// Tests mailboxes and rules.
     pub inbound: Arc<dyn InboundProbe>,
     /// Which compatibility APIs are enabled.
@@ -62,9 +62,9 @@ pub(crate) struct AppState {
     pub(crate) secret_key: Arc<SecretKey>,
     pub(crate) unopened_secrets: Arc<UnopenedSecrets>,
     pub(crate) metrics: MetricsAccess,
-    pub(crate) roster: Arc<Roster>,
+    pub(crate) roster: Arc<LivenessRoster>,
     pub(crate) probe: Arc<dyn AccountProbe>,
-    pub(crate) outbox: Arc<Desk>,
+    pub(crate) outbox: Arc<OutboxStatusApi>,
     pub(crate) inbound: Arc<dyn InboundProbe>,
     pub(crate) report_retention: Duration,
     pub(crate) key_cache: KeyCache,

@@ -27,11 +27,11 @@ use std::sync::Arc;
 use postway_domain::{Clock, secret::SecretKey};
 use postway_net::TlsClient;
 use postway_oauth::OAuthTokens;
-use postway_store::{Store, blob::Depot};
+use postway_store::{Store, blob::BlobStorage};
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use context::{DispatchConfig, in_flight::InHand};
+pub use context::{DispatchConfig, in_flight::InFlightMessages};
 
 use crate::context::{DispatchContext, LARGE_BODIES_MIB, capacity_events::CapacityEvents};
 
@@ -46,7 +46,7 @@ impl Dispatcher {
     pub fn start(
         config: DispatchConfig,
         store: Arc<dyn Store>,
-        depot: Arc<Depot>,
+        depot: Arc<BlobStorage>,
         clock: Arc<dyn Clock>,
         secret_key: Arc<SecretKey>,
     ) -> Self {
@@ -61,7 +61,7 @@ impl Dispatcher {
             tls: TlsClient::new(),
             large_bodies: tokio::sync::Semaphore::new(LARGE_BODIES_MIB),
             tasks: TaskTracker::new(),
-            in_flight: InHand::default(),
+            in_flight: InFlightMessages::default(),
             stop: CancellationToken::new(),
             capacity_events: CapacityEvents::default(),
         });
@@ -70,7 +70,7 @@ impl Dispatcher {
     }
 
     /// The messages in flight; the returned handle always shows the current set.
-    pub fn in_hand(&self) -> InHand {
+    pub fn in_hand(&self) -> InFlightMessages {
         self.context.in_flight.clone()
     }
 

@@ -5,17 +5,17 @@ use std::{future::Future, sync::Arc, time::Duration};
 use futures::FutureExt as _;
 
 use postway_domain::{
-    Account, Clock, Failure,
-    failure::{Category, Phase, Severity},
+    Account, Clock, SendFailure,
+    failure::{FailureCategory, FailurePhase, FailureSeverity},
     secret::SecretKey,
 };
-use postway_net::{Guard, TlsClient};
+use postway_net::{AddressGuard, TlsClient};
 use postway_oauth::OAuthTokens;
 use tokio::time::Instant;
 
 use crate::{
     account::config::{AccountTransport, TransportResources},
-    transport::{Deadlines, Dial, HandshakeMilestones, SmtpConnection, SmtpSettings, Tcp},
+    transport::{HandshakeMilestones, RelayDialer, SmtpConnection, SmtpDeadlines, SmtpSettings, TcpDialer},
 };
 
 /// How long each step may take; a person waits for the answer.
@@ -23,31 +23,31 @@ const STEP_MAX: Duration = Duration::from_secs(10);
 
 /// One step of a probe.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct AccountProbeStep {
     /// `connect`, `tls` or `auth`.
     pub name: &'static str,
     /// A sentence about the success, or the failure.
-    pub outcome: Result<String, Failure>,
+    pub outcome: Result<String, SendFailure>,
     /// How long it took.
     pub took: Duration,
 }
 
 /// Probes accounts with the same transports that dispatch uses.
-pub struct Prober {
+pub struct AccountProber {
     secret_key: Arc<SecretKey>,
     clock: Arc<dyn Clock>,
-    guard: Arc<Guard>,
+    guard: Arc<AddressGuard>,
     tokens: OAuthTokens,
     ehlo_name: String,
     tls: TlsClient,
 }
 
-impl Prober {
+impl AccountProber {
     /// A prober with these keys, clock, guard and tokens.
     pub fn new(
         secret_key: Arc<SecretKey>,
         clock: Arc<dyn Clock>,
-        guard: Arc<Guard>,
+        guard: Arc<AddressGuard>,
         tokens: OAuthTokens,
         ehlo_name: impl Into<String>,
     ) -> Self {
@@ -56,8 +56,8 @@ impl Prober {
 
     /// Probes an account step by step, up to the first step that fails. Sends no mail and uses none of its
     /// limits.
-    pub async fn probe(&self, account: &Account) -> Vec<Step> {
-        let dial: Arc<dyn Dial> = Arc::new(Tcp);
+    pub async fn probe(&self, account: &Account) -> Vec<AccountProbeStep> {
+        let dial: Arc<dyn RelayDialer> = Arc::new(TcpDialer);
         let resources = TransportResources {
             secret_key: &self.secret_key,
             clock: &self.clock,
@@ -65,16 +65,16 @@ impl Prober {
             guard: &self.guard,
             dial: &dial,
             ehlo_name: &self.ehlo_name,
-            deadlines: Deadlines::uniform(STEP_MAX),
+            deadlines: SmtpDeadlines::uniform(STEP_MAX),
         };
         let started = Instant::now();
         match AccountTransport::new(account, &resources) {
             AccountTransport::Sandbox => {
                 let said = "captures mail; there is nothing to connect to".to_owned();
-                vec![Step { name: "connect", outcome: Ok(said), took: Duration::ZERO }]
+                vec![AccountProbeStep { name: "connect", outcome: Ok(said), took: Duration::ZERO }]
             }
             AccountTransport::Unusable(failure) => {
-                vec![Step { name: "connect", outcome: Err(failure), took: started.elapsed() }]
+                vec![AccountProbeStep { name: "connect", outcome: Err(failure), took: started.elapsed() }]
             }
             AccountTransport::Smtp(settings) => {
                 probe_relay(&settings, &self.tls, account.settings.username.is_some()).await
@@ -89,7 +89,7 @@ impl Prober {
 }
 
 /// Probes a relay. `names_user` says whether the account has a username, which is useless without a password.
-async fn probe_relay(settings: &SmtpSettings, tls: &TlsClient, names_user: bool) -> Vec<Step> {
+async fn probe_relay(settings: &SmtpSettings, tls: &TlsClient, names_user: bool) -> Vec<AccountProbeStep> {
     let started = Instant::now();
     let mut reached = HandshakeMilestones::default();
     let opened = SmtpConnection::open_watched(settings, tls, &mut reached).await;
@@ -97,10 +97,10 @@ async fn probe_relay(settings: &SmtpSettings, tls: &TlsClient, names_user: bool)
     let connected = reached.connected.unwrap_or(ended);
     let greeted = reached.greeted.unwrap_or(ended);
     let remote = format!("{}:{}", settings.host, settings.port);
-    let step = |name, outcome, took| Step { name, outcome, took };
+    let step = |name, outcome, took| AccountProbeStep { name, outcome, took };
     let mut steps = Vec::new();
     let failed_in = opened.as_ref().err().map(|failure| failure.phase);
-    if reached.connected.is_some() && failed_in != Some(Phase::Greeting) {
+    if reached.connected.is_some() && failed_in != Some(FailurePhase::Greeting) {
         steps.push(step("connect", Ok(format!("connected to {remote}")), connected - started));
     }
     match opened {
@@ -119,58 +119,69 @@ async fn probe_relay(settings: &SmtpSettings, tls: &TlsClient, names_user: bool)
             connection.quit().await;
         }
         Err(failure) => match failure.phase {
-            Phase::Tls => steps.push(step("tls", Err(failure), ended - connected)),
+            FailurePhase::Tls => steps.push(step("tls", Err(failure), ended - connected)),
             // Without a token the relay was not connected to.
-            Phase::Auth if reached.connected.is_none() => {
+            FailurePhase::Auth if reached.connected.is_none() => {
                 steps.push(step("auth", Err(failure), ended - started));
             }
-            Phase::Auth => {
+            FailurePhase::Auth => {
                 steps.push(step("tls", Ok("the relay has greeted".to_owned()), greeted - connected));
                 steps.push(step("auth", Err(failure), ended - greeted));
             }
-            Phase::Connect
-            | Phase::Greeting
-            | Phase::Mail
-            | Phase::Rcpt
-            | Phase::Data
-            | Phase::Dot
-            | Phase::Request
-            | Phase::Compose => steps.push(step("connect", Err(failure), ended - started)),
+            FailurePhase::Connect
+            | FailurePhase::Greeting
+            | FailurePhase::Mail
+            | FailurePhase::Rcpt
+            | FailurePhase::Data
+            | FailurePhase::Dot
+            | FailurePhase::Request
+            | FailurePhase::Compose => steps.push(step("connect", Err(failure), ended - started)),
         },
     }
     steps
 }
 
-fn no_password() -> Failure {
+fn no_password() -> SendFailure {
     let message = "the account has a username and no password, so it never signs in: give it a password, or take \
                    the username away";
-    Failure::new("password_missing", Category::Configuration, Phase::Auth, Severity::Account, message)
+    SendFailure::new(
+        "password_missing",
+        FailureCategory::Configuration,
+        FailurePhase::Auth,
+        FailureSeverity::Account,
+        message,
+    )
 }
 
 /// Probes an API. One call covers all three steps; its duration is shown with the last.
-async fn probe_api(remote: &str, check: impl Future<Output = Result<String, Failure>>) -> Vec<Step> {
+async fn probe_api(
+    remote: &str,
+    check: impl Future<Output = Result<String, SendFailure>>,
+) -> Vec<AccountProbeStep> {
     let started = Instant::now();
     let checked = check.await;
     let took = started.elapsed();
-    let good = |name, said: String| Step { name, outcome: Ok(said), took: Duration::ZERO };
+    let good = |name, said: String| AccountProbeStep { name, outcome: Ok(said), took: Duration::ZERO };
     let connected = || good("connect", format!("connected to {remote}"));
     let secured = || good("tls", "as the endpoint asks".to_owned());
     match checked {
         Ok(signed_in) => {
-            vec![connected(), secured(), Step { name: "auth", outcome: Ok(signed_in), took }]
+            vec![connected(), secured(), AccountProbeStep { name: "auth", outcome: Ok(signed_in), took }]
         }
         Err(failure) => match failure.phase {
-            Phase::Connect => vec![Step { name: "connect", outcome: Err(failure), took }],
-            Phase::Tls => vec![connected(), Step { name: "tls", outcome: Err(failure), took }],
-            Phase::Greeting
-            | Phase::Auth
-            | Phase::Mail
-            | Phase::Rcpt
-            | Phase::Data
-            | Phase::Dot
-            | Phase::Request
-            | Phase::Compose => {
-                vec![connected(), secured(), Step { name: "auth", outcome: Err(failure), took }]
+            FailurePhase::Connect => vec![AccountProbeStep { name: "connect", outcome: Err(failure), took }],
+            FailurePhase::Tls => {
+                vec![connected(), AccountProbeStep { name: "tls", outcome: Err(failure), took }]
+            }
+            FailurePhase::Greeting
+            | FailurePhase::Auth
+            | FailurePhase::Mail
+            | FailurePhase::Rcpt
+            | FailurePhase::Data
+            | FailurePhase::Dot
+            | FailurePhase::Request
+            | FailurePhase::Compose => {
+                vec![connected(), secured(), AccountProbeStep { name: "auth", outcome: Err(failure), took }]
             }
         },
     }

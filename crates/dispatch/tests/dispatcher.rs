@@ -13,12 +13,14 @@ mod returned;
 
 use std::{sync::Arc, time::Duration};
 
-use postway_dispatch::{DispatchConfig, Dispatcher, transport::Deadlines};
-use postway_domain::{Account, AccountSettings, Clock, MessageUid, Status, Time, TlsMode, secret::SecretKey};
-use postway_net::Guard;
+use postway_dispatch::{DispatchConfig, Dispatcher, transport::SmtpDeadlines};
+use postway_domain::{
+    Account, AccountSettings, Clock, MessageStatus, MessageUid, RelayTlsMode, Time, secret::SecretKey,
+};
+use postway_net::AddressGuard;
 use postway_store::{
-    Directory as _, Intake as _, Read as _, Roster,
-    blob::Depot,
+    DirectoryStore as _, IntakeStore as _, LivenessRoster, Read as _,
+    blob::BlobStorage,
     conformance::sample::{self, Sample, at},
     memory::MemoryStore,
     record::{MessageKey, NewMessage},
@@ -43,23 +45,23 @@ impl Clock for TokioClock {
 struct DispatcherStage {
     store: Arc<MemoryStore>,
     clock: Arc<TokioClock>,
-    roster: Arc<Roster>,
+    roster: Arc<LivenessRoster>,
     relay: Arc<PipeRelay>,
-    depot: Arc<Depot>,
+    depot: Arc<BlobStorage>,
     dispatcher: Dispatcher,
 }
 
 impl DispatcherStage {
     /// A dispatcher over this relay, with these account settings and this depot for large bodies.
-    async fn set(relay: PipeRelay, depot: Depot, edit: impl FnOnce(&mut AccountSettings)) -> Self {
+    async fn set(relay: PipeRelay, depot: BlobStorage, edit: impl FnOnce(&mut AccountSettings)) -> Self {
         let (store, clock) = (Arc::new(MemoryStore::shared()), Arc::new(TokioClock(Instant::now())));
-        let roster = Arc::new(Roster::new(sample::incarnation(1), true));
+        let roster = Arc::new(LivenessRoster::new(sample::incarnation(1), true));
         roster.note_beat(Instant::now());
         let tenant = postway_domain::Tenant::new(sample::tenant(), "Acme", at(0));
         assert!(store.create_tenant(tenant).await.expect("the store in memory answers"));
         let mut account = sample::account(sample::TENANT, sample::ACCOUNT);
         let settings = &mut account.settings;
-        (settings.tls, settings.username, settings.max_connections) = (TlsMode::None, None, 1);
+        (settings.tls, settings.username, settings.max_connections) = (RelayTlsMode::None, None, 1);
         edit(settings);
         assert!(
             store
@@ -72,9 +74,9 @@ impl DispatcherStage {
             roster: roster.clone(),
             ehlo_name: "node.example".to_owned(),
             in_flight_max: 64,
-            deadlines: Deadlines::uniform(Duration::from_secs(60)),
+            deadlines: SmtpDeadlines::uniform(Duration::from_secs(60)),
             drain: Duration::from_secs(30),
-            guard: Arc::new(Guard::default()),
+            guard: Arc::new(AddressGuard::default()),
             dial: relay.clone(),
         };
         let secret_key =
@@ -109,11 +111,11 @@ impl DispatcherStage {
         uid
     }
 
-    async fn status(&self, uid: MessageUid) -> Status {
+    async fn status(&self, uid: MessageUid) -> MessageStatus {
         status_in(&self.store, uid).await
     }
 
-    async fn wait_for(&self, uid: MessageUid, status: Status) {
+    async fn wait_for(&self, uid: MessageUid, status: MessageStatus) {
         let reached = async {
             while self.status(uid).await != status {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -125,7 +127,7 @@ impl DispatcherStage {
     }
 }
 
-async fn status_in(store: &MemoryStore, uid: MessageUid) -> Status {
+async fn status_in(store: &MemoryStore, uid: MessageUid) -> MessageStatus {
     let found = store.message(&sample::tenant(), &MessageKey::Uid(uid)).await;
     let found = found.expect("the store in memory answers");
     found.expect("it was accepted").summary.state.status()

@@ -19,11 +19,11 @@ mod tokens;
 use std::{sync::Arc, time::Duration};
 
 use postway_dispatch::transport::{
-    CallTimeouts, Delivery, DeliveryEnd, Envelope, GateRefused, ProviderClient, ProviderCredentials,
-    ProviderSettings, RecipientReply, WireGate,
+    CallTimeouts, DeliveryEnd, DeliveryResult, GateRefused, MailEnvelope, ProviderClient,
+    ProviderCredentials, ProviderSettings, RecipientReply, WireGate,
 };
-use postway_domain::{AccountKind, Clock, Failure, MessageUid, Time, provider_account::ProviderAccount};
-use postway_net::Guard;
+use postway_domain::{AccountKind, Clock, MessageUid, SendFailure, Time, provider_account::ProviderAccount};
+use postway_net::AddressGuard;
 use postway_oauth::TokenSource;
 
 use fake::{Fake, Play};
@@ -109,7 +109,7 @@ fn settings(kind: AccountKind, url: String) -> ProviderSettings {
         },
         username: Some("shop@example.net".to_owned()),
         timeouts: CallTimeouts { connect: PATIENCE, request: PATIENCE },
-        guard: Arc::new(Guard::with_loopback()),
+        guard: Arc::new(AddressGuard::with_loopback()),
         ..ProviderSettings::new(kind, credentials)
     }
 }
@@ -127,8 +127,8 @@ fn uid() -> MessageUid {
     "01930000-0000-7000-8000-000000000001".parse().unwrap()
 }
 
-fn envelope<'a>(recipients: &'a [&'a str], body: &[u8]) -> Envelope<'a> {
-    Envelope {
+fn envelope<'a>(recipients: &'a [&'a str], body: &[u8]) -> MailEnvelope<'a> {
+    MailEnvelope {
         sender: "bounces@example.net",
         recipients,
         size: body.len(),
@@ -138,13 +138,17 @@ fn envelope<'a>(recipients: &'a [&'a str], body: &[u8]) -> Envelope<'a> {
     }
 }
 
-async fn send_mail(client: &ProviderClient, recipients: &[&str], body: &[u8]) -> (Delivery, CountingGate) {
+async fn send_mail(
+    client: &ProviderClient,
+    recipients: &[&str],
+    body: &[u8],
+) -> (DeliveryResult, CountingGate) {
     let mut gate = CountingGate::default();
     let delivery = client.deliver(&envelope(recipients, body), uid(), body, &mut gate).await;
     (delivery, gate)
 }
 
-async fn send(client: &ProviderClient) -> Delivery {
+async fn send(client: &ProviderClient) -> DeliveryResult {
     send_mail(client, ONE, BODY).await.0
 }
 
@@ -157,7 +161,7 @@ fn accepted(end: DeliveryEnd) -> String {
 }
 
 #[track_caller]
-fn not_sent(end: DeliveryEnd) -> Failure {
+fn not_sent(end: DeliveryEnd) -> SendFailure {
     match end {
         DeliveryEnd::NotSent(failure) => failure,
         other => panic!("expected a mail that was not sent, got {other:?}"),
@@ -165,7 +169,7 @@ fn not_sent(end: DeliveryEnd) -> Failure {
 }
 
 #[track_caller]
-fn in_doubt(end: DeliveryEnd) -> Failure {
+fn in_doubt(end: DeliveryEnd) -> SendFailure {
     match end {
         DeliveryEnd::InDoubt(failure) => failure,
         other => panic!("expected a mail in doubt, got {other:?}"),

@@ -18,11 +18,11 @@ mod real;
 use std::{sync::Arc, time::Duration};
 
 use postway_dispatch::transport::{
-    CallTimeouts, Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, SesClient, SesCredentials,
-    SesSettings, WireGate,
+    CallTimeouts, DeliveryEnd, DeliveryResult, GateRefused, MailEnvelope, RecipientReply, SesClient,
+    SesCredentials, SesSettings, WireGate,
 };
-use postway_domain::{Clock, Failure, Time};
-use postway_net::Guard;
+use postway_domain::{Clock, SendFailure, Time};
+use postway_net::AddressGuard;
 
 use fake::{Fake, Play};
 
@@ -83,7 +83,7 @@ impl WireGate for Gate {
 fn settings(endpoint: String) -> SesSettings {
     let credentials = SesCredentials::new("AKIDEXAMPLE", "secret".to_owned().into(), None);
     let timeouts = CallTimeouts { connect: PATIENCE, request: PATIENCE };
-    let guard = Arc::new(Guard::with_loopback());
+    let guard = Arc::new(AddressGuard::with_loopback());
     SesSettings { endpoint: Some(endpoint), timeouts, guard, ..SesSettings::new(REGION, credentials) }
 }
 
@@ -96,8 +96,8 @@ fn client(settings: SesSettings) -> SesClient {
     SesClient::new(settings, Arc::new(Fixed)).expect("the settings are usable")
 }
 
-fn envelope<'a>(recipients: &'a [&'a str], body: &[u8]) -> Envelope<'a> {
-    Envelope {
+fn envelope<'a>(recipients: &'a [&'a str], body: &[u8]) -> MailEnvelope<'a> {
+    MailEnvelope {
         sender: "bounces@example.net",
         recipients,
         size: body.len(),
@@ -107,7 +107,7 @@ fn envelope<'a>(recipients: &'a [&'a str], body: &[u8]) -> Envelope<'a> {
     }
 }
 
-async fn send_to(client: &SesClient, recipients: &[&str]) -> (Delivery, Gate) {
+async fn send_to(client: &SesClient, recipients: &[&str]) -> (DeliveryResult, Gate) {
     let mut gate = Gate::default();
     let delivery = client.deliver(&envelope(recipients, BODY), BODY, &mut gate).await;
     (delivery, gate)
@@ -124,14 +124,14 @@ fn accepted(end: DeliveryEnd) -> Option<String> {
     }
 }
 
-fn not_sent(end: DeliveryEnd) -> Failure {
+fn not_sent(end: DeliveryEnd) -> SendFailure {
     match end {
         DeliveryEnd::NotSent(failure) => failure,
         other => panic!("expected a mail that was not sent, got {other:?}"),
     }
 }
 
-fn in_doubt(end: DeliveryEnd) -> Failure {
+fn in_doubt(end: DeliveryEnd) -> SendFailure {
     match end {
         DeliveryEnd::InDoubt(failure) => failure,
         other => panic!("expected a mail in doubt, got {other:?}"),

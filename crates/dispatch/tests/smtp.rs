@@ -20,11 +20,11 @@ mod token;
 use std::{sync::Arc, time::Duration};
 
 use postway_dispatch::transport::{
-    Deadlines, Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, RelayCredentials,
-    SmtpConnection, SmtpSettings, WireGate,
+    DeliveryEnd, DeliveryResult, GateRefused, MailEnvelope, RecipientReply, RelayCredentials, SmtpConnection,
+    SmtpDeadlines, SmtpSettings, WireGate,
 };
-use postway_domain::{Failure, TlsMode};
-use postway_net::{Guard, TlsClient};
+use postway_domain::{RelayTlsMode, SendFailure};
+use postway_net::{AddressGuard, TlsClient};
 use postway_testkit::SmtpSink;
 
 /// Longer than anything here takes; only a hang reaches it.
@@ -54,23 +54,23 @@ impl WireGate for Gate {
 }
 
 fn settings(sink: &SmtpSink) -> SmtpSettings {
-    let mut settings = SmtpSettings::new("127.0.0.1", sink.port(), TlsMode::None);
-    settings.deadlines = Deadlines::uniform(PATIENCE);
+    let mut settings = SmtpSettings::new("127.0.0.1", sink.port(), RelayTlsMode::None);
+    settings.deadlines = SmtpDeadlines::uniform(PATIENCE);
     settings.ehlo_name = "client.example".to_owned();
-    settings.guard = Arc::new(Guard::with_loopback());
+    settings.guard = Arc::new(AddressGuard::with_loopback());
     settings
 }
 
 /// Settings with brief deadlines, for peers that do not answer.
 fn hasty(sink: &SmtpSink) -> SmtpSettings {
-    SmtpSettings { deadlines: Deadlines::uniform(BRIEF), ..settings(sink) }
+    SmtpSettings { deadlines: SmtpDeadlines::uniform(BRIEF), ..settings(sink) }
 }
 
 fn credentials(password: &str) -> Option<RelayCredentials> {
     Some(RelayCredentials::Password { username: "bob".to_owned(), password: password.into() })
 }
 
-async fn open(settings: &SmtpSettings) -> Result<SmtpConnection, Failure> {
+async fn open(settings: &SmtpSettings) -> Result<SmtpConnection, SendFailure> {
     SmtpConnection::open(settings, &TlsClient::new()).await
 }
 
@@ -78,8 +78,8 @@ async fn connect(sink: &SmtpSink) -> SmtpConnection {
     open(&settings(sink)).await.expect("the sink takes connections")
 }
 
-fn envelope<'a>(recipients: &'a [&'a str], body: &[u8]) -> Envelope<'a> {
-    Envelope {
+fn envelope<'a>(recipients: &'a [&'a str], body: &[u8]) -> MailEnvelope<'a> {
+    MailEnvelope {
         sender: "from@example.net",
         recipients,
         size: body.len(),
@@ -89,7 +89,7 @@ fn envelope<'a>(recipients: &'a [&'a str], body: &[u8]) -> Envelope<'a> {
     }
 }
 
-async fn send_to(connection: &mut SmtpConnection, recipients: &[&str], body: &[u8]) -> Delivery {
+async fn send_to(connection: &mut SmtpConnection, recipients: &[&str], body: &[u8]) -> DeliveryResult {
     connection.deliver(&envelope(recipients, body), body, &mut Gate::default()).await
 }
 
@@ -101,14 +101,14 @@ fn assert_accepted(end: &DeliveryEnd) {
     assert!(matches!(end, DeliveryEnd::Accepted { .. }), "{end:?}");
 }
 
-fn not_sent(end: DeliveryEnd) -> Failure {
+fn not_sent(end: DeliveryEnd) -> SendFailure {
     match end {
         DeliveryEnd::NotSent(failure) => failure,
         other => panic!("expected a mail that was not sent, got {other:?}"),
     }
 }
 
-fn in_doubt(end: DeliveryEnd) -> Failure {
+fn in_doubt(end: DeliveryEnd) -> SendFailure {
     match end {
         DeliveryEnd::InDoubt(failure) => failure,
         other => panic!("expected a mail in doubt, got {other:?}"),

@@ -5,7 +5,7 @@
 //! the observer's last observation: while it could not read the counters, it could not see any of them move.
 //! So no node is declared dead for that time, and all get a new chance when it reads again.
 //!
-//! A node also knows how others must see it ([`Visibility`]): one whose heartbeat has not been stored for
+//! A node also knows how others must see it ([`NodeVisibility`]): one whose heartbeat has not been stored for
 //! [`ISOLATED_AFTER`] begins nothing more, well before any other node may take over its work.
 
 use std::{collections::HashMap, time::Duration};
@@ -32,13 +32,13 @@ struct NodeSighting {
 
 /// The view of one observer. `at` is always a time on its monotonic clock, since an arbitrary start.
 #[derive(Debug, Default)]
-pub struct Liveness {
+pub struct NodeLiveness {
     sightings: HashMap<Incarnation, NodeSighting>,
     looked_at: Option<Duration>,
     disturbed_at: Option<Duration>,
 }
 
-impl Liveness {
+impl NodeLiveness {
     /// Takes the counters of all registered nodes. Nodes that are no longer registered are forgotten.
     pub fn observe(&mut self, at: Duration, beats: &[(Incarnation, i64)]) {
         let gap = self.looked_at.is_some_and(|looked| at.saturating_sub(looked) > OBSERVATION_GAP);
@@ -93,14 +93,14 @@ impl Liveness {
 
 /// How the other nodes must see this one, as far as it can know. Times are on its own monotonic clock.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Visibility {
+pub struct NodeVisibility {
     /// When the last stored heartbeat was begun; no node can have seen it earlier.
     beaten_at: Option<Duration>,
     /// Since when no two heartbeats were too far apart.
     since: Duration,
 }
 
-impl Visibility {
+impl NodeVisibility {
     /// Notes that a heartbeat begun at `began` was stored at `landed`.
     pub fn beat(&mut self, began: Duration, landed: Duration) {
         if !self.is_isolated(landed) {
@@ -145,7 +145,7 @@ mod tests {
 
     /// Observes once a second from `from` to `to`. The counter of the first node moves, that of the second
     /// does not.
-    fn look(liveness: &mut Liveness, from: u64, to: u64) {
+    fn look(liveness: &mut NodeLiveness, from: u64, to: u64) {
         for second in from..=to {
             liveness.observe(s(second), &[(node(1), second as i64), (node(2), 7)]);
         }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_stands_still_for_ten_seconds_is_dead() {
-        let mut liveness = Liveness::default();
+        let mut liveness = NodeLiveness::default();
         look(&mut liveness, 0, 9);
         assert!(!liveness.is_dead(&node(2)));
         look(&mut liveness, 10, 10);
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_gap_in_looking_gives_everybody_a_new_chance() {
-        let mut liveness = Liveness::default();
+        let mut liveness = NodeLiveness::default();
         look(&mut liveness, 0, 9);
         look(&mut liveness, 60, 60);
         assert!(!liveness.is_dead(&node(2)));
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn nobody_dies_while_the_observer_does_not_look() {
-        let mut liveness = Liveness::default();
+        let mut liveness = NodeLiveness::default();
         look(&mut liveness, 0, 3);
         assert!(liveness.is_calm(s(7)));
         assert!(!liveness.is_calm(s(8)), "it has not looked for a while");
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn somebody_unregistered_has_ten_seconds_to_register() {
-        let mut liveness = Liveness::default();
+        let mut liveness = NodeLiveness::default();
         look(&mut liveness, 0, 0);
         assert!(!liveness.is_dead(&node(3)), "never met");
         liveness.meet(s(0), node(3));
@@ -200,13 +200,13 @@ mod tests {
 
     #[test]
     fn a_node_that_cannot_beat_is_isolated_before_anybody_takes_it_for_dead() {
-        let mut visibility = Visibility::default();
+        let mut visibility = NodeVisibility::default();
         assert!(visibility.is_isolated(s(0)), "it has not registered yet");
         visibility.beat(s(1), s(1));
         visibility.beat(s(2), s(4));
         assert!(!visibility.is_isolated(s(7)));
         assert!(visibility.is_isolated(s(8)), "counted from when the beat was begun");
-        let mut observer = Liveness::default();
+        let mut observer = NodeLiveness::default();
         for second in 2..=8 {
             observer.observe(s(second), &[(node(1), 2)]);
         }
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn what_was_asked_before_a_gap_is_not_good_after_it() {
-        let mut visibility = Visibility::default();
+        let mut visibility = NodeVisibility::default();
         visibility.beat(s(1), s(2));
         visibility.beat(s(3), s(3));
         assert!(visibility.lasts(s(2), s(8)));
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn an_earlier_life_is_dead_at_once() {
-        let mut liveness = Liveness::default();
+        let mut liveness = NodeLiveness::default();
         liveness.bury(node(9));
         assert!(liveness.is_dead(&node(9)));
         assert!(liveness.alive().is_empty());

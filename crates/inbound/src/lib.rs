@@ -35,16 +35,3 @@ pub use probe::{MailboxProbeStep, probe};
 pub use process::{MailProcessor, MailProcessorParts};
 pub use rules::{RuleTrialResult, check_rule, try_rule};
 pub use source::{FolderSource, ImapSource, OpenFolder, SourceError};
-
-// Earlier names, until their users are renamed.
-pub use self::{
-    FolderSource as Source, MailProcessor as Router, MailProcessorParts as RouterParts, MonitorNode as Node,
-};
-
-/// The earlier names of the IMAP client, until their users are renamed.
-pub mod mailbox {
-    pub use crate::imap::{
-        FetchedContent as Content, ImapConnection as Connection, ImapDeadlines as Deadlines,
-        ImapLogin as Login, ImapSession as Session, ImapTlsMode as TlsMode, MailboxError,
-    };
-}

@@ -11,7 +11,7 @@
 
 use aws_lc_rs::hmac;
 use postway_domain::secret::SecretKey;
-use postway_mime::{MARK_CHARS, MARK_FIELD};
+use postway_mime::{LOOP_MARK_CHARS, LOOP_MARK_FIELD};
 use postway_store::record::MailboxKey;
 
 use crate::mail::ParsedMail;
@@ -47,7 +47,7 @@ impl LoopMarker {
         let name = format!("{}/{}", key.tenant, key.mailbox);
         let mark = |key: &hmac::Key| {
             let digest = hmac::sign(key, name.as_bytes());
-            digest.as_ref().iter().take(MARK_CHARS / 2).map(|byte| format!("{byte:02x}")).collect()
+            digest.as_ref().iter().take(LOOP_MARK_CHARS / 2).map(|byte| format!("{byte:02x}")).collect()
         };
         MailboxMarks { known: self.keys.iter().map(mark).collect() }
     }
@@ -65,9 +65,9 @@ pub(crate) fn loops(mail: &ParsedMail<'_>, marks: Option<&MailboxMarks>) -> Opti
     let is_known = |found: String| {
         marks.is_some_and(|marks| marks.known.iter().any(|mark| mark.eq_ignore_ascii_case(&found)))
     };
-    let why = if mail.plain(MARK_FIELD).any(is_known) {
+    let why = if mail.plain(LOOP_MARK_FIELD).any(is_known) {
         "it was forwarded from this mailbox before".to_owned()
-    } else if mail.count(MARK_FIELD) >= FORWARDS_MAX {
+    } else if mail.count(LOOP_MARK_FIELD) >= FORWARDS_MAX {
         format!("it was forwarded {FORWARDS_MAX} times already")
     } else if mail.plain("Auto-Submitted").any(|value| !is_no(&value)) {
         "it was sent by a machine (Auto-Submitted)".to_owned()
@@ -160,7 +160,7 @@ mod tests {
         let old = LoopMarker::new(&secret(1)).marks(&key);
         let new = LoopMarker::new(&secret(2).with_previous(secret(1))).marks(&key);
         assert_ne!(old.written(), new.written());
-        let returned = format!("{MARK_FIELD}: {}\r\n\r\n", old.written());
+        let returned = format!("{LOOP_MARK_FIELD}: {}\r\n\r\n", old.written());
         assert!(loops(&ParsedMail::new(returned.as_bytes()), Some(&new)).is_some());
     }
 }

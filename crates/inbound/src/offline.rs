@@ -2,11 +2,11 @@
 //! return what a rule says or what would be sent. They run the same code as the processing of mail.
 
 use postway_domain::{
-    Mailbox,
+    NamedAddress,
     id::RuleId,
     rule::{ForwardForm, RuleContent},
 };
-use postway_intake::Given;
+use postway_intake::ForwardNames;
 
 use crate::{
     forward::ForwardShape,
@@ -34,10 +34,15 @@ impl OfflineRule {
 }
 
 /// The mail that is sent if this one is forwarded to `to` in `form`; or why it is not.
-pub fn forward(raw: &[u8], form: ForwardForm, from: &Mailbox, to: &[Mailbox]) -> Result<Vec<u8>, String> {
+pub fn forward(
+    raw: &[u8],
+    form: ForwardForm,
+    from: &NamedAddress,
+    to: &[NamedAddress],
+) -> Result<Vec<u8>, String> {
     let planned = PlannedForward { to: to.to_vec(), form, from: None, account: None, on_doubt: None };
     let mail = ParsedMail::new(raw);
     let shape = ForwardShape { mail: &mail, planned: &planned, mark: "0123456789abcdef", reminder: None };
-    let given = Given { message_id: MESSAGE_ID, uid: UID, date_unix: 1_800_000_000 };
+    let given = ForwardNames { message_id: MESSAGE_ID, uid: UID, date_unix: 1_800_000_000 };
     shape.make(from, &given).map(|made| made.composed.bytes)
 }

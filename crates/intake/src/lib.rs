@@ -3,12 +3,12 @@
 //! Everything that becomes a message passes [`Door`]: one JSON message, a batch of them, a finished mail, or
 //! inbound mail that is forwarded. The request is parsed, its references are looked up, every field is
 //! checked and every fault collected, the RFC 5322 bytes are composed, and the message goes to the store in
-//! one call. Around the door stand the ways mail arrives: [`smtp`], [`outbox`] and the [`Spool`]. The
-//! [`Preparer`] completes messages whose files must be fetched first.
+//! one call. Around the door stand the ways mail arrives: [`smtp`], [`outbox`] and the [`SpoolFolder`]. The
+//! [`MessagePreparer`] completes messages whose files must be fetched first.
 //!
 //! Promises:
-//! - a [`Receipt`] means that the message is durable; a [`Refusal`] means that nothing was stored, except a
-//!   record of the refusal if the caller [asks for one](Door::keep_refused);
+//! - a [`AcceptReceipt`] means that the message is durable; a [`Refusal`] means that nothing was stored, except a
+//!   record of the refusal if the caller [asks for one](Door::record_refused);
 //! - a refusal names the field at fault, so that the sender can correct it;
 //! - after the checks, values are right by their types: no address, id or header leaves this crate unchecked;
 //! - the size of the request bounds the memory, whatever its shape, and a message that makes the composer
@@ -32,19 +32,19 @@ mod spool;
 
 pub use accept::{
     batch::{BatchReceipt, RejectedItem},
-    compose::{links::Followed, unsubscribe::UnsubscribeLink},
-    context::{Receipt, RequestContext},
+    compose::{links::FileLinkTarget, unsubscribe::UnsubscribeLink},
+    context::{AcceptReceipt, RequestContext},
     door::{Door, DoorParts},
-    forward::{ForwardRequest, Given, MadeForward, Make},
-    preview::{Preview, PreviewOf},
+    forward::{ComposedForward, ForwardComposer, ForwardNames, ForwardRequest},
+    preview::{PreviewTarget, TemplatePreview},
     raw::RawOptions,
     refused_mail::RefusedMail,
 };
-pub use budget::{FairBudget, FairShare, weighed};
+pub use budget::{FairBudget, FairShare, run_heavy};
 pub use fetch::{AttachmentFolder, FetchConfig};
-pub use json::{JsonBounds, JsonFault, read_object, read_object_beside};
-pub use limits::{IDEMPOTENCY_KEY_CHARS_MAX, Limits, VARIABLES};
-pub use prepare::{FETCH_DELAY_MAX, Preparer, Preparing};
-pub use refusal::{Code, FieldError, Refusal, count_refused};
+pub use json::{JsonBounds, JsonReadError, read_object, read_object_except};
+pub use limits::{IDEMPOTENCY_KEY_CHARS_MAX, IntakeLimits, VARIABLES};
+pub use prepare::{FETCH_DELAY_MAX, MessagePreparer, MessagesInPreparation};
+pub use refusal::{FieldFault, Refusal, RefusalCode, count_refused};
 pub use smtp::proxy;
-pub use spool::Spool;
+pub use spool::SpoolFolder;

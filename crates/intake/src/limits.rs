@@ -14,7 +14,7 @@ pub const VARIABLES: JsonBounds = JsonBounds { values_max: 50_000, text_bytes_ma
 
 /// Limits on requests and messages. The defaults are those of the documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct IntakeLimits {
     /// The largest finished message, in bytes: 10 MiB.
     pub message_bytes_max: usize,
     /// The largest request, in bytes: 40 MiB.
@@ -46,7 +46,7 @@ pub struct Limits {
     pub inline_bytes_max: usize,
 }
 
-impl Limits {
+impl IntakeLimits {
     /// The limits for a tenant's mail: the tenant's own limits apply if they are lower.
     pub(crate) fn for_tenant(&self, tenant: &ContentLimits) -> Self {
         let message_bytes = tenant.message_bytes.map_or(self.message_bytes_max, |bytes| bytes as usize);
@@ -54,7 +54,7 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
+impl Default for IntakeLimits {
     fn default() -> Self {
         Self {
             message_bytes_max: 10 * 1024 * 1024,

@@ -11,7 +11,7 @@ const DETAILS_MAX: usize = 100;
 
 /// The kind of a fault, as users see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Code {
+pub enum RefusalCode {
     /// A field does not have its required form.
     InvalidPayload,
     /// The stored request is gone.
@@ -28,16 +28,16 @@ pub enum Code {
     RecipientNotAllowed,
 }
 
-impl Code {
+impl RefusalCode {
     /// All kinds.
-    pub const ALL: [Code; 7] = [
-        Code::InvalidPayload,
-        Code::OutboxNotFound,
-        Code::RecipientNotFound,
-        Code::InvalidEmail,
-        Code::InvalidTemplate,
-        Code::SenderNotAllowed,
-        Code::RecipientNotAllowed,
+    pub const ALL: [RefusalCode; 7] = [
+        RefusalCode::InvalidPayload,
+        RefusalCode::OutboxNotFound,
+        RefusalCode::RecipientNotFound,
+        RefusalCode::InvalidEmail,
+        RefusalCode::InvalidTemplate,
+        RefusalCode::SenderNotAllowed,
+        RefusalCode::RecipientNotAllowed,
     ];
 
     /// Reads a kind from its code.
@@ -82,25 +82,25 @@ impl Code {
 
 /// A fault in one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldError {
+pub struct FieldFault {
     /// The path of the field: `to[0]`, `attachments[1].content`; empty for the message itself.
     pub field: String,
     /// The fault, and what to do about it.
     pub message: String,
     /// The kind of the fault.
-    pub code: Code,
+    pub code: RefusalCode,
 }
 
-impl FieldError {
+impl FieldFault {
     /// A fault in a field, of the usual kind for that field.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         let field = field.into();
-        let code = Code::for_field(&field);
+        let code = RefusalCode::for_field(&field);
         Self { field, message: message.into(), code }
     }
 
     /// Changes the kind of the fault.
-    pub fn coded(self, code: Code) -> Self {
+    pub fn coded(self, code: RefusalCode) -> Self {
         Self { code, ..self }
     }
 
@@ -147,7 +147,7 @@ pub enum Refusal {
     #[error("{}", summary(.details))]
     Invalid {
         /// The faults, at least one.
-        details: Vec<FieldError>,
+        details: Vec<FieldFault>,
     },
     /// The id or the idempotency key belongs to another message.
     #[error("{message}")]
@@ -172,11 +172,11 @@ pub enum Refusal {
     Unavailable(#[from] StoreError),
 }
 
-fn summary(details: &[FieldError]) -> String {
+fn summary(details: &[FieldFault]) -> String {
     match details {
         [] => "the message failed its checks".to_owned(),
-        [FieldError { field, message, .. }] if field.is_empty() => message.clone(),
-        [FieldError { field, message, .. }] => format!("{field}: {message}"),
+        [FieldFault { field, message, .. }] if field.is_empty() => message.clone(),
+        [FieldFault { field, message, .. }] => format!("{field}: {message}"),
         [first, rest @ ..] => format!("{}: {} (and {} more)", first.field, first.message, rest.len()),
     }
 }
@@ -184,7 +184,7 @@ fn summary(details: &[FieldError]) -> String {
 impl Refusal {
     /// A refusal for one field.
     pub(crate) fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::Invalid { details: vec![FieldError::new(field, message)] }
+        Self::Invalid { details: vec![FieldFault::new(field, message)] }
     }
 
     /// The refusal of a message over the limit.
@@ -204,8 +204,9 @@ impl Refusal {
 
     /// Whether the sender lacks permission, whatever else is wrong with the mail.
     pub fn is_forbidden(&self) -> bool {
-        let is_bound =
-            |detail: &FieldError| matches!(detail.code, Code::SenderNotAllowed | Code::RecipientNotAllowed);
+        let is_bound = |detail: &FieldFault| {
+            matches!(detail.code, RefusalCode::SenderNotAllowed | RefusalCode::RecipientNotAllowed)
+        };
         matches!(self, Self::Invalid { details } if details.iter().any(is_bound))
     }
 
@@ -251,7 +252,7 @@ impl Refusal {
     /// Counts the refusal, once for each check that failed.
     pub(crate) fn count(&self) {
         match self {
-            Self::Malformed { .. } => count_failure(Code::InvalidPayload.check()),
+            Self::Malformed { .. } => count_failure(RefusalCode::InvalidPayload.check()),
             Self::Invalid { details } => count_refused(details.iter().map(|detail| detail.code.check())),
             Self::TooLarge { .. } => count_failure(SIZE),
             Self::Conflict { .. } | Self::Busy { .. } | Self::Unavailable(_) => {}
@@ -266,16 +267,16 @@ fn count_failure(check: &str) {
 
 /// Collects faults, so that the sender learns of all of them at once.
 #[derive(Debug, Default)]
-pub(crate) struct FieldFaults(Vec<FieldError>);
+pub(crate) struct FieldFaults(Vec<FieldFault>);
 
 impl FieldFaults {
     /// Adds a fault, up to the number that one refusal lists.
     pub(crate) fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        self.note(FieldError::new(field, message));
+        self.note(FieldFault::new(field, message));
     }
 
     /// Adds a fault that is already worded.
-    pub(crate) fn note(&mut self, fault: FieldError) {
+    pub(crate) fn note(&mut self, fault: FieldFault) {
         if self.0.len() < DETAILS_MAX {
             self.0.push(fault);
         }
@@ -298,7 +299,7 @@ impl FieldFaults {
     }
 
     /// The faults, in the order in which they were added.
-    pub(crate) fn into_faults(self) -> Vec<FieldError> {
+    pub(crate) fn into_faults(self) -> Vec<FieldFault> {
         self.0
     }
 
@@ -335,7 +336,7 @@ mod tests {
     fn the_guide_lists_the_checks_that_failures_are_counted_by() {
         let guide = include_str!("../../../docs/guide/operations.md");
         let line = guide.lines().find(|line| line.contains("`postway_validation_failures_total`")).unwrap();
-        let mut checks: Vec<_> = Code::ALL.iter().map(|code| code.check()).chain([SIZE]).collect();
+        let mut checks: Vec<_> = RefusalCode::ALL.iter().map(|code| code.check()).chain([SIZE]).collect();
         checks.dedup();
         let words: Vec<_> = checks.iter().map(|check| format!("`{}`", check.to_lowercase())).collect();
         assert!(line.contains(&words.join(", ")), "{line}\nshould name {words:?}");
@@ -344,7 +345,7 @@ mod tests {
     #[test]
     fn every_field_belongs_to_a_check() {
         let checks = ["to[0]", "attachments[1].content", "account", "html", "recipient.id", "headers.X-A"];
-        let checks = checks.map(|field| FieldError::new(field, "x").code.check());
+        let checks = checks.map(|field| FieldFault::new(field, "x").code.check());
         assert_eq!(checks, ["RECIPIENT", "INTEGRITY", "INTEGRITY", "TEMPLATE", "RECIPIENT", "INTEGRITY"]);
     }
 }

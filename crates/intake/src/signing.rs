@@ -2,7 +2,7 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::{DkimAlgorithm, DkimKey, TenantId, Time, address::domain_to_ascii, secret::SecretKey};
-use postway_mime::dkim::{self, Signer};
+use postway_mime::dkim::{self, DkimSigner};
 use secrecy::ExposeSecret;
 
 /// Why a key could not be made or used.
@@ -44,7 +44,7 @@ pub fn new_key(
     }
     let made = dkim::generate(algorithm).map_err(broken)?;
     let private = BASE64_STANDARD.encode(made.private_pkcs8.expose_secret());
-    let place = DkimKey::secret_place(tenant, &domain, &selector);
+    let place = DkimKey::sealing_context(tenant, &domain, &selector);
     Ok(DkimKey {
         private: secret_key.seal(&place, &private).map_err(broken)?,
         public: BASE64_STANDARD.encode(&made.public),
@@ -69,9 +69,9 @@ pub fn dns_record(key: &DkimKey) -> String {
 }
 
 /// A signer with this key.
-pub(crate) fn signer(key: &DkimKey, secret_key: &SecretKey) -> Result<Signer, SigningError> {
-    let place = DkimKey::secret_place(&key.tenant, &key.domain, &key.selector);
+pub(crate) fn signer(key: &DkimKey, secret_key: &SecretKey) -> Result<DkimSigner, SigningError> {
+    let place = DkimKey::sealing_context(&key.tenant, &key.domain, &key.selector);
     let private = secret_key.open(&place, &key.private).map_err(broken)?;
     let private = BASE64_STANDARD.decode(private).map_err(broken)?;
-    Signer::new(&key.domain, &key.selector, key.algorithm, &private).map_err(broken)
+    DkimSigner::new(&key.domain, &key.selector, key.algorithm, &private).map_err(broken)
 }

@@ -6,12 +6,12 @@
 //! a `Bcc` field. Input that cannot be brought into that form is refused with an error that names the field.
 //!
 //! - [`addressed`]: prepares mail for APIs that read the recipients from the header.
-//! - [`compose`]: makes an RFC 5322 message of a [`Draft`]: fields, text, html, alternatives, attachments.
+//! - [`compose`]: makes an RFC 5322 message of a [`MailDraft`]: fields, text, html, alternatives, attachments.
 //! - [`deliverability`]: makes the header fields that mailbox providers ask for.
 //! - [`dkim`]: makes keys and signatures. Making a key is the one function here that uses randomness.
 //! - [`dissected`]: takes mail apart into the fields that providers' APIs ask for.
 //! - [`downgrade`]: prepares mail for a relay that lacks an extension.
-//! - [`forwarded`]: sends received mail on, unchanged behind `Resent-` fields or inside a new mail.
+//! - [`forwarded`]: sends received mail on, unchanged behind `ResentFields-` fields or inside a new mail.
 //! - [`header`]: checks which header fields a user may set, and their values.
 //! - [`html`]: checks html bodies for scripts, and makes plain text of them.
 //! - [`pec`]: reads receipts and envelopes of certified mail, and verifies their signatures.
@@ -34,12 +34,12 @@ mod raw;
 mod wire;
 
 pub use compose::{
-    ALTERNATIVES_MAX, Alternative, AlternativeError, AlternativeKind, Attachment, ComposeError, Composed,
-    Draft, compose, deliverability,
+    ALTERNATIVES_MAX, AlternativeError, AlternativeKind, BodyAlternative, ComposeError, ComposedMail,
+    MailAttachment, MailDraft, compose, deliverability,
 };
 pub use header::{HeaderError, check_header, check_subject, reserved_header};
 pub use raw::{
-    FinishedRaw, MARK_CHARS, MARK_FIELD, RawChange, RawError, RawFinish, RawInfo, Trace, addressed,
-    downgrade, finish_raw, forwarded, inspect_raw, is_mark, own_fields,
+    FinishedRaw, LOOP_MARK_CHARS, LOOP_MARK_FIELD, RawChange, RawError, RawFinish, RawInfo, SmtpTrace,
+    addressed, control_fields, downgrade, finish_raw, forwarded, inspect_raw, is_mark,
 };
 pub use reading::{dissected, gist, reply};

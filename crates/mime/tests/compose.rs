@@ -3,18 +3,20 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
 use mail_parser::{HeaderForm, Message, MessageParser, MimeHeaders, PartType};
-use postway_domain::address::Mailbox;
-use postway_mime::{Alternative, Attachment, ComposeError, Composed, Draft, HeaderError, compose};
+use postway_domain::address::NamedAddress;
+use postway_mime::{
+    BodyAlternative, ComposeError, ComposedMail, HeaderError, MailAttachment, MailDraft, compose,
+};
 use proptest::prelude::*;
 
 const UID: &str = "0190b5a2-7c1e-7d3a-9f00-0123456789ab";
 
-fn mailbox(text: &str) -> Mailbox {
+fn mailbox(text: &str) -> NamedAddress {
     text.parse().unwrap()
 }
 
-fn file(name: &str, content_type: &str, content: &[u8]) -> Attachment {
-    Attachment {
+fn file(name: &str, content_type: &str, content: &[u8]) -> MailAttachment {
+    MailAttachment {
         filename: name.to_owned(),
         content_type: content_type.to_owned(),
         content: content.to_vec(),
@@ -23,16 +25,16 @@ fn file(name: &str, content_type: &str, content: &[u8]) -> Attachment {
     }
 }
 
-fn image(id: &str) -> Attachment {
-    Attachment {
+fn image(id: &str) -> MailAttachment {
+    MailAttachment {
         content_id: Some(id.to_owned()),
         inline: true,
         ..file("logo.png", "image/png", &[0, 1, 255])
     }
 }
 
-fn draft(from: &Mailbox) -> Draft<'_> {
-    Draft {
+fn draft(from: &NamedAddress) -> MailDraft<'_> {
+    MailDraft {
         from,
         sender: None,
         to: &[],
@@ -67,7 +69,7 @@ fn shape(message: &Message<'_>, part: u32) -> String {
     }
 }
 
-fn assert_fit_for_the_wire(composed: &Composed) {
+fn assert_fit_for_the_wire(composed: &ComposedMail) {
     let bytes = &composed.bytes;
     assert!(bytes.ends_with(b"\r\n"));
     assert!(!bytes.contains(&0), "NUL");
@@ -90,7 +92,7 @@ fn header_block(bytes: &[u8]) -> String {
 fn a_plain_mail_is_written_exactly() {
     let from = mailbox("Jane Doe <jane@example.org>");
     let to = [mailbox("a@b.test"), mailbox("\"Roe, R\" <r@b.test>")];
-    let composed = compose(&Draft { to: &to, ..draft(&from) }).unwrap();
+    let composed = compose(&MailDraft { to: &to, ..draft(&from) }).unwrap();
     let expected = "Date: Tue, 14 Nov 2023 22:13:20 +0000\r\n\
         From: \"Jane Doe\" <jane@example.org>\r\n\
         To: <a@b.test>, \"Roe, R\" <r@b.test>\r\n\
@@ -110,7 +112,7 @@ fn a_plain_mail_is_written_exactly() {
 fn every_combination_of_parts_nests_as_it_should() {
     let from = mailbox("a@b");
     let pdf = file("a.pdf", "application/pdf", b"%PDF");
-    let loose = Attachment { inline: true, ..file("b.gif", "image/gif", b"GIF") };
+    let loose = MailAttachment { inline: true, ..file("b.gif", "image/gif", b"GIF") };
     for (text, html, attachments, expected) in [
         (true, false, vec![], "plain"),
         (false, true, vec![], "html"),
@@ -127,7 +129,7 @@ fn every_combination_of_parts_nests_as_it_should() {
             "mixed(alternative(plain, related(html, png, png)), pdf, gif)",
         ),
     ] {
-        let composed = compose(&Draft {
+        let composed = compose(&MailDraft {
             text: text.then_some("text"),
             html: html.then_some("<img src=cid:x>"),
             attachments: &attachments,
@@ -150,7 +152,7 @@ fn every_combination_of_parts_nests_as_it_should() {
 fn the_same_draft_gives_the_same_bytes() {
     let from = mailbox("a@b");
     let attachments = [file("ä.txt", "text/plain", b"x")];
-    let draft = Draft { attachments: &attachments, ..draft(&from) };
+    let draft = MailDraft { attachments: &attachments, ..draft(&from) };
     assert_eq!(compose(&draft), compose(&draft));
 }
 
@@ -160,7 +162,8 @@ fn a_boundary_in_the_content_does_not_cut_the_message() {
     let text = format!("--=_{UID}_1--\r\n\r\nstill the text");
     let mail = file("m.eml", "message/rfc822", format!("From: a@b\n\n--=_{UID}_1\n").as_bytes());
     let attachments = [mail];
-    let composed = compose(&Draft { text: Some(&text), attachments: &attachments, ..draft(&from) }).unwrap();
+    let composed =
+        compose(&MailDraft { text: Some(&text), attachments: &attachments, ..draft(&from) }).unwrap();
     let message = parse(&composed.bytes);
     assert_eq!(message.parts.len(), 3);
     assert_eq!(message.body_text(0).unwrap(), text);
@@ -171,7 +174,7 @@ fn a_boundary_in_the_content_does_not_cut_the_message() {
 fn an_attached_mail_is_not_encoded() {
     let from = mailbox("a@b");
     let attachments = [file("m.eml", "message/rfc822", b"From: x@y\nSubject: inner\n\nbody\n")];
-    let composed = compose(&Draft { attachments: &attachments, ..draft(&from) }).unwrap();
+    let composed = compose(&MailDraft { attachments: &attachments, ..draft(&from) }).unwrap();
     assert_fit_for_the_wire(&composed);
     let message = parse(&composed.bytes);
     let inner = message.attachment(0).and_then(|part| part.message()).unwrap();
@@ -201,45 +204,45 @@ fn addresses_outside_ascii_go_raw_and_ask_for_smtputf8() {
 fn injection_is_refused_in_every_field_of_a_header() {
     let from = mailbox("a@b");
     let evil = "x\r\nBcc: victim@example.org";
-    let refused = |draft: Draft<'_>| compose(&draft).unwrap_err();
+    let refused = |draft: MailDraft<'_>| compose(&draft).unwrap_err();
     let headers = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
 
-    assert!(matches!(refused(Draft { subject: evil, ..draft(&from) }), ComposeError::Header(_)));
-    assert!(matches!(refused(Draft { uid: evil, ..draft(&from) }), ComposeError::Id(_)));
-    assert!(matches!(refused(Draft { message_id: "a\r\n@b", ..draft(&from) }), ComposeError::Id(_)));
+    assert!(matches!(refused(MailDraft { subject: evil, ..draft(&from) }), ComposeError::Header(_)));
+    assert!(matches!(refused(MailDraft { uid: evil, ..draft(&from) }), ComposeError::Id(_)));
+    assert!(matches!(refused(MailDraft { message_id: "a\r\n@b", ..draft(&from) }), ComposeError::Id(_)));
     for (name, value) in [("X-A", evil), (evil, "v"), ("X-A", "a\0b"), ("X A", "v")] {
         let headers = headers(name, value);
-        assert!(matches!(refused(Draft { headers: &headers, ..draft(&from) }), ComposeError::Header(_)));
+        assert!(matches!(refused(MailDraft { headers: &headers, ..draft(&from) }), ComposeError::Header(_)));
     }
     for name in ["Bcc", "bcc", "Content-Type", "DKIM-Signature", "X-Postway-ID"] {
         let headers = headers(name, "v");
-        let error = refused(Draft { headers: &headers, ..draft(&from) });
+        let error = refused(MailDraft { headers: &headers, ..draft(&from) });
         assert!(matches!(error, ComposeError::Header(HeaderError::Reserved { .. })), "{name}");
     }
     let good = file("a", "a/b", b"");
     for bad in [
-        Attachment { filename: evil.to_owned(), ..good.clone() },
-        Attachment { filename: String::new(), ..good.clone() },
-        Attachment { filename: "a".repeat(256), ..good.clone() },
-        Attachment { content_type: format!("a/b; x={evil}"), ..good.clone() },
-        Attachment { content_id: Some(evil.to_owned()), ..good.clone() },
-        Attachment { content_id: Some("a>b".to_owned()), ..good },
+        MailAttachment { filename: evil.to_owned(), ..good.clone() },
+        MailAttachment { filename: String::new(), ..good.clone() },
+        MailAttachment { filename: "a".repeat(256), ..good.clone() },
+        MailAttachment { content_type: format!("a/b; x={evil}"), ..good.clone() },
+        MailAttachment { content_id: Some(evil.to_owned()), ..good.clone() },
+        MailAttachment { content_id: Some("a>b".to_owned()), ..good },
     ] {
         assert!(
-            compose(&Draft { attachments: std::slice::from_ref(&bad), ..draft(&from) }).is_err(),
+            compose(&MailDraft { attachments: std::slice::from_ref(&bad), ..draft(&from) }).is_err(),
             "{bad:?}"
         );
     }
-    assert_eq!(refused(Draft { text: Some("a\0"), ..draft(&from) }), ComposeError::Nul { part: "text" });
-    assert_eq!(refused(Draft { text: None, ..draft(&from) }), ComposeError::NoBody);
+    assert_eq!(refused(MailDraft { text: Some("a\0"), ..draft(&from) }), ComposeError::Nul { part: "text" });
+    assert_eq!(refused(MailDraft { text: None, ..draft(&from) }), ComposeError::NoBody);
     let many = vec![("X-A".to_owned(), String::new()); 101];
-    assert!(compose(&Draft { headers: &many, ..draft(&from) }).is_err());
+    assert!(compose(&MailDraft { headers: &many, ..draft(&from) }).is_err());
 }
 
 #[test]
 fn hostile_names_read_back_as_they_were() {
     let from = mailbox("a@b");
-    let to: Vec<Mailbox> = [
+    let to: Vec<NamedAddress> = [
         "=?utf-8?q?admin=40bank.example?=",
         "a, b <c@d>; e:",
         "back\\slash \"quote\"",
@@ -251,9 +254,9 @@ fn hostile_names_read_back_as_they_were() {
         "Ω = \"?=\"",
     ]
     .into_iter()
-    .map(|name| Mailbox::new(Some(name), "c@d".parse().unwrap()).unwrap())
+    .map(|name| NamedAddress::new(Some(name), "c@d".parse().unwrap()).unwrap())
     .collect();
-    let composed = compose(&Draft { to: &to, ..draft(&from) }).unwrap();
+    let composed = compose(&MailDraft { to: &to, ..draft(&from) }).unwrap();
     assert_fit_for_the_wire(&composed);
     assert_eq!(read_mailboxes(parse(&composed.bytes).to()), to);
 }
@@ -261,12 +264,12 @@ fn hostile_names_read_back_as_they_were() {
 #[test]
 fn header_lines_stay_within_78_where_they_can() {
     let from = mailbox("a@b");
-    let to: Vec<Mailbox> =
+    let to: Vec<NamedAddress> =
         (0..50).map(|n| mailbox(&format!("Überlange Zeile Nummer {n} <user{n}@example.org>"))).collect();
     let headers = [("X-Words".to_owned(), "some words ".repeat(60).trim().to_owned())];
     let attachments = [file(&"Jahresabschluß ".repeat(10), "application/pdf", b"x")];
     let subject = "Grüße ".repeat(50);
-    let composed = compose(&Draft {
+    let composed = compose(&MailDraft {
         to: &to,
         headers: &headers,
         attachments: &attachments,
@@ -279,11 +282,11 @@ fn header_lines_stay_within_78_where_they_can() {
     }
 }
 
-fn read_mailboxes(address: Option<&mail_parser::Address<'_>>) -> Vec<Mailbox> {
+fn read_mailboxes(address: Option<&mail_parser::Address<'_>>) -> Vec<NamedAddress> {
     let Some(address) = address else { return Vec::new() };
     address
         .iter()
-        .map(|found| Mailbox::new(found.name(), found.address().unwrap().parse().unwrap()).unwrap())
+        .map(|found| NamedAddress::new(found.name(), found.address().unwrap().parse().unwrap()).unwrap())
         .collect()
 }
 
@@ -315,22 +318,22 @@ fn body() -> impl Strategy<Value = String> {
         .prop_map(|text| text.replace('\0', ""))
 }
 
-fn mailboxes() -> impl Strategy<Value = Vec<Mailbox>> {
+fn mailboxes() -> impl Strategy<Value = Vec<NamedAddress>> {
     let one = (header_words(), "[a-z0-9]{1,20}(\\.[a-z+]{1,10})?", "[a-z]{1,20}\\.(test|рф)").prop_map(
         |(name, local, domain)| {
             let name: String =
                 name.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(120).collect();
-            Mailbox::new(Some(&name), format!("{local}@{domain}").parse().unwrap()).unwrap()
+            NamedAddress::new(Some(&name), format!("{local}@{domain}").parse().unwrap()).unwrap()
         },
     );
     prop::collection::vec(one, 0..5)
 }
 
-fn attachment() -> impl Strategy<Value = Attachment> {
+fn attachment() -> impl Strategy<Value = MailAttachment> {
     (header_words(), prop::collection::vec(any::<u8>(), 0..300), any::<bool>(), any::<bool>()).prop_map(
         |(name, content, inline, named)| {
             let name: String = name.trim().chars().take(200).collect();
-            Attachment {
+            MailAttachment {
                 filename: if name.is_empty() { "a".to_owned() } else { name },
                 content_type: "application/octet-stream".to_owned(),
                 content,
@@ -356,7 +359,7 @@ proptest! {
     ) {
         let from = mailbox("Jane <jane@example.org>");
         let headers = [("X-Extra".to_owned(), value.clone())];
-        let composed = compose(&Draft {
+        let composed = compose(&MailDraft {
             subject: &subject,
             text: Some(&text),
             html: html.as_deref(),
@@ -414,7 +417,7 @@ proptest! {
         let from = mailbox("a@b");
         let headers = [(name, value)];
         let attachments = [file(&subject, &content_type, text.as_bytes())];
-        let draft = Draft {
+        let draft = MailDraft {
             subject: &subject,
             headers: &headers,
             attachments: &attachments,
@@ -431,11 +434,11 @@ const INVITATION: &str = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//Example//E
     UID:1@example.org\r\nDTSTAMP:20261118T090000Z\r\nDTSTART:20261120T090000Z\r\nSUMMARY:Meeting\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
 const AMP: &str = "<!doctype html><html amp4email><head></head><body>Hi</body></html>";
 
-fn alternatives(attach: bool) -> [Alternative<'static>; 3] {
+fn alternatives(attach: bool) -> [BodyAlternative<'static>; 3] {
     [
-        Alternative::new("text/calendar", INVITATION, attach).unwrap(),
-        Alternative::new("text/x-amp-html", AMP, false).unwrap(),
-        Alternative::new("text/watch-html", "<b>Hi</b>", false).unwrap(),
+        BodyAlternative::new("text/calendar", INVITATION, attach).unwrap(),
+        BodyAlternative::new("text/x-amp-html", AMP, false).unwrap(),
+        BodyAlternative::new("text/watch-html", "<b>Hi</b>", false).unwrap(),
     ]
 }
 
@@ -450,7 +453,7 @@ fn alternatives_stand_in_the_order_that_readers_want() {
         (false, true, &all[..2], &[], "alternative(x-amp-html, html, calendar)"),
         (true, true, &attached[..1], &pdf, "mixed(alternative(plain, html, calendar), pdf, ics)"),
     ] {
-        let composed = compose(&Draft {
+        let composed = compose(&MailDraft {
             text: text.then_some("Hi\n"),
             html: html.then_some("<p>Hi</p>"),
             alternatives,
@@ -461,7 +464,7 @@ fn alternatives_stand_in_the_order_that_readers_want() {
         assert_fit_for_the_wire(&composed);
         assert_eq!(shape(&parse(&composed.bytes), 0), expected);
     }
-    let alone = Draft { text: None, alternatives: &all, ..draft(&from) };
+    let alone = MailDraft { text: None, alternatives: &all, ..draft(&from) };
     assert_eq!(compose(&alone), Err(ComposeError::NoBody));
 }
 
@@ -469,7 +472,7 @@ fn alternatives_stand_in_the_order_that_readers_want() {
 fn an_invitation_is_written_exactly_and_outside_ascii_in_base64() {
     let from = mailbox("a@b");
     let all = alternatives(true);
-    let composed = compose(&Draft { alternatives: &all[..1], ..draft(&from) }).unwrap();
+    let composed = compose(&MailDraft { alternatives: &all[..1], ..draft(&from) }).unwrap();
     let text = String::from_utf8(composed.bytes).unwrap();
     let part = format!(
         "\r\nContent-Type: text/calendar; charset=utf-8; method=REQUEST\r\nContent-Transfer-Encoding: 7bit\r\n\r\n{INVITATION}\r\n--"
@@ -477,8 +480,8 @@ fn an_invitation_is_written_exactly_and_outside_ascii_in_base64() {
     assert!(text.contains(&part), "{text}");
     assert!(text.contains("Content-Type: application/ics;\r\n name=\"invite.ics\"\r\n"), "{text}");
     let accented = INVITATION.replace("Meeting", "Besprechung über Größe");
-    let accented = [Alternative::new("text/calendar", &accented, false).unwrap()];
-    let composed = compose(&Draft { alternatives: &accented, ..draft(&from) }).unwrap();
+    let accented = [BodyAlternative::new("text/calendar", &accented, false).unwrap()];
+    let composed = compose(&MailDraft { alternatives: &accented, ..draft(&from) }).unwrap();
     let message = parse(&composed.bytes);
     let calendar = message.attachment(0).unwrap();
     assert_eq!(calendar.content_type().unwrap().attribute("method"), Some("REQUEST"));
@@ -489,8 +492,8 @@ fn an_invitation_is_written_exactly_and_outside_ascii_in_base64() {
             .contains("method=REQUEST\r\nContent-Transfer-Encoding: base64")
     );
     let boundary = INVITATION.replace("Meeting", &format!("--=_{UID}_1--"));
-    let boundary = [Alternative::new("text/calendar", &boundary, false).unwrap()];
-    let composed = compose(&Draft { alternatives: &boundary, ..draft(&from) }).unwrap();
+    let boundary = [BodyAlternative::new("text/calendar", &boundary, false).unwrap()];
+    let composed = compose(&MailDraft { alternatives: &boundary, ..draft(&from) }).unwrap();
     assert_eq!(shape(&parse(&composed.bytes), 0), "alternative(plain, calendar)", "no boundary in content");
 }
 
@@ -504,7 +507,7 @@ fn an_attached_mail_keeps_its_type_and_its_octets() {
         (b"From: x@y\r\nSubject: inner\r\n\r\n\xe9t\xe9\r\n", true),
     ] {
         let attachments = [file("m.eml", "message/rfc822", mail)];
-        let composed = compose(&Draft { attachments: &attachments, ..draft(&from) }).unwrap();
+        let composed = compose(&MailDraft { attachments: &attachments, ..draft(&from) }).unwrap();
         assert_fit_for_the_wire(&composed);
         assert_eq!(composed.eight_bit, eight_bit);
         assert!(composed.bytes.windows(mail.len()).any(|window| window == mail), "not an octet is changed");
@@ -519,7 +522,7 @@ fn an_attached_mail_keeps_its_type_and_its_octets() {
     }
     for mail in [format!("From: x@y\n\n{}\n", "x".repeat(999)), "From: x@y\n\na\0b\n".to_owned()] {
         let attachments = [file("m.eml", "message/rfc822", mail.as_bytes())];
-        let composed = compose(&Draft { attachments: &attachments, ..draft(&from) }).unwrap();
+        let composed = compose(&MailDraft { attachments: &attachments, ..draft(&from) }).unwrap();
         assert_eq!(shape(&parse(&composed.bytes), 0), "mixed(plain, octet-stream)");
         assert!(!composed.eight_bit);
     }
@@ -540,7 +543,7 @@ fn names_stand_where_old_and_new_readers_look() {
         (&long, "application/pdf", "?=\r\n =?utf-8?B?"),
     ] {
         let attachments = [file(name, content_type, b"x")];
-        let composed = compose(&Draft { attachments: &attachments, ..draft(&from) }).unwrap();
+        let composed = compose(&MailDraft { attachments: &attachments, ..draft(&from) }).unwrap();
         assert_fit_for_the_wire(&composed);
         let text = String::from_utf8(composed.bytes.clone()).unwrap();
         assert!(text.contains(written), "{text}");
@@ -552,7 +555,7 @@ fn names_stand_where_old_and_new_readers_look() {
 fn domains_outside_ascii_are_written_as_a_labels() {
     let from = mailbox("Zoë <zoe@müller.example>");
     let to = [mailbox("ada@exämple.net")];
-    let composed = compose(&Draft { to: &to, ..draft(&from) }).unwrap();
+    let composed = compose(&MailDraft { to: &to, ..draft(&from) }).unwrap();
     let header = header_block(&composed.bytes);
     assert!(
         header.contains("<zoe@xn--mller-kva.example>") && header.contains("<ada@xn--exmple-cua.net>"),

@@ -4,8 +4,8 @@
 
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use postway_mime::dkim::{Algorithm, DkimError, Signer, dns_name, dns_record, generate};
-use postway_mime::{Attachment, Draft, compose};
+use postway_mime::dkim::{Algorithm, DkimError, DkimSigner, dns_name, dns_record, generate};
+use postway_mime::{MailAttachment, MailDraft, compose};
 use postway_testkit::Dkimpy;
 use proptest::prelude::*;
 use secrecy::ExposeSecret as _;
@@ -15,7 +15,7 @@ const DOMAIN: &str = "mail.example.com";
 
 /// A signer with the record that publishes its key.
 struct Published {
-    signer: Signer,
+    signer: DkimSigner,
     name: String,
     record: String,
 }
@@ -23,7 +23,7 @@ struct Published {
 impl Published {
     fn new(selector: &str, algorithm: Algorithm) -> Self {
         let key = generate(algorithm).unwrap();
-        let signer = Signer::new(DOMAIN, selector, algorithm, key.private_pkcs8.expose_secret()).unwrap();
+        let signer = DkimSigner::new(DOMAIN, selector, algorithm, key.private_pkcs8.expose_secret()).unwrap();
         Self { signer, name: dns_name(selector, DOMAIN), record: dns_record(algorithm, &key.public) }
     }
 
@@ -59,7 +59,7 @@ fn signed(message: &[u8]) -> Vec<u8> {
 
 fn composed() -> Vec<u8> {
     let headers = [("List-Unsubscribe".to_owned(), format!("<https://example.com/{}>", "u".repeat(400)))];
-    let draft = Draft {
+    let draft = MailDraft {
         from: &"Büro <office@mail.example.com>".parse().unwrap(),
         sender: Some(&"robot@mail.example.com".parse().unwrap()),
         to: &["Ada <ada@example.net>".parse().unwrap(), "bob@example.net".parse().unwrap()],
@@ -70,7 +70,7 @@ fn composed() -> Vec<u8> {
         html: Some("<p>Hello,\t<b>Ada</b></p>\n\n"),
         alternatives: &[],
         headers: &headers,
-        attachments: &[Attachment {
+        attachments: &[MailAttachment {
             filename: "a.bin".into(),
             content_type: "application/octet-stream".into(),
             content: vec![0xa5; 300_000],

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
-use postway_domain::address::Mailbox;
-use postway_mime::{Alternative, Attachment, Draft, compose};
+use postway_domain::address::NamedAddress;
+use postway_mime::{BodyAlternative, MailAttachment, MailDraft, compose};
 use postway_testkit::read_invitation;
 
 #[test]
@@ -12,18 +12,18 @@ fn a_composed_invitation_is_read_as_one() {
         DTSTAMP:20261118T090000Z\nDTSTART:20261120T090000Z\nSUMMARY:Größe\nEND:VEVENT\nEND:VCALENDAR\n";
     let amp = "<!doctype html><html ⚡4email><head></head><body>Hi</body></html>";
     let alternatives = [
-        Alternative::new("text/calendar; method=REQUEST", calendar, true).unwrap(),
-        Alternative::new("text/x-amp-html", amp, false).unwrap(),
+        BodyAlternative::new("text/calendar; method=REQUEST", calendar, true).unwrap(),
+        BodyAlternative::new("text/x-amp-html", amp, false).unwrap(),
     ];
-    let file = Attachment {
+    let file = MailAttachment {
         filename: "Größe ☂.eml".to_owned(),
         content_type: "message/rfc822".to_owned(),
         content: "From: x@y\r\nSubject: inner\r\n\r\nGrüße\r\n".into(),
         content_id: None,
         inline: false,
     };
-    let from: Mailbox = "a@example.org".parse().unwrap();
-    let composed = compose(&Draft {
+    let from: NamedAddress = "a@example.org".parse().unwrap();
+    let composed = compose(&MailDraft {
         from: &from,
         sender: None,
         to: std::slice::from_ref(&from),

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
 use mail_parser::MessageParser;
-use postway_mime::{FinishedRaw, RawChange, RawError, RawFinish, Trace, finish_raw, inspect_raw, own_fields};
+use postway_mime::{
+    FinishedRaw, RawChange, RawError, RawFinish, SmtpTrace, control_fields, finish_raw, inspect_raw,
+};
 use proptest::prelude::*;
 
 const UID: &str = "0190b5a2-7c1e-7d3a-9f00-0123456789ab";
@@ -40,7 +42,8 @@ fn recipients_and_subject_are_read() {
           Subject: =?utf-8?b?R3LDvMOfZQ==?=\n\nbody\n",
     )
     .unwrap();
-    let plain = |list: &[postway_domain::Mailbox]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let plain =
+        |list: &[postway_domain::NamedAddress]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(info.from.unwrap().to_string(), "\"Doe, Jane\" <jane@example.org>");
     assert_eq!(plain(&info.to), ["a@b.test", "c@d.test", "Zoë <e@f.test>"]);
     assert_eq!(plain(&info.cc), ["g@h.test"]);
@@ -345,18 +348,18 @@ proptest! {
 #[test]
 fn fields_that_speak_to_us_are_read_unfolded_and_from_the_header_only() {
     let mail = b"From: a@b\nx-postway-batch: one\n two \nX-Postway-Tag : t\n\nX-Postway-Account: body\n";
-    let found = own_fields(mail).unwrap();
+    let found = control_fields(mail).unwrap();
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(found, [pair("x-postway-batch", "one two"), pair("X-Postway-Tag", "t")]);
     let encoded = b"X-Postway-Batch: =?utf-8?q?spring-?=\r\n =?utf-8?q?news?=\r\nX-Postway-Tag: a, =?UTF-8?B?QsO8Y2hlcg==?=\r\n\r\n";
     let read = [pair("X-Postway-Batch", "spring-news"), pair("X-Postway-Tag", "a, B\u{fc}cher")];
-    assert_eq!(own_fields(encoded).unwrap(), read);
-    assert_eq!(own_fields(b"X-PM-Tag: t\nResend-Idempotency-Key: k\nno field").unwrap().len(), 2);
+    assert_eq!(control_fields(encoded).unwrap(), read);
+    assert_eq!(control_fields(b"X-PM-Tag: t\nResend-Idempotency-Key: k\nno field").unwrap().len(), 2);
 }
 
 #[test]
 fn a_trace_repeats_only_what_a_host_may_be_called() {
-    let trace = |greeted_as| Trace {
+    let trace = |greeted_as| SmtpTrace {
         greeted_as,
         peer: "2001:db8::1".parse().unwrap(),
         by: "mx.example",

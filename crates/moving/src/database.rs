@@ -15,7 +15,7 @@ use crate::{
     column::{MatchedOldTable, OldDatabaseDialect, OldTableSchema, bounded},
     error::MovingError,
     row::{OldCellValue, OldTableRow},
-    verdict::{Fault, Place},
+    verdict::{RowFault, RowLocation},
 };
 
 /// The longest wait for a connection.
@@ -78,7 +78,7 @@ impl OldDatabase {
     pub(crate) async fn find(
         &mut self,
         table: OldTableSchema,
-    ) -> Result<(Option<MatchedOldTable>, Vec<Fault>), MovingError> {
+    ) -> Result<(Option<MatchedOldTable>, Vec<RowFault>), MovingError> {
         let name = table.name;
         let columns: Result<Vec<String>, sqlx::Error> = match &mut self.connection {
             OldConnection::Sqlite(conn) => {
@@ -94,9 +94,9 @@ impl OldDatabase {
             return Ok((None, Vec::new()));
         }
         let (found, missing) = MatchedOldTable::new(table, columns);
-        let place = Place { table: name.to_owned(), key: String::new() };
+        let place = RowLocation { table: name.to_owned(), key: String::new() };
         let fault = |column| {
-            Fault::new(
+            RowFault::new(
                 &place,
                 column,
                 "the column is missing: is this the old system's database, fully migrated?",

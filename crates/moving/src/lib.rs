@@ -20,4 +20,6 @@ pub use database::OldDatabase;
 pub use error::MovingError;
 pub use payload::PayloadFolder;
 pub use system::{ImapHosts, MovingOptions, OldSystem, ReferenceSystem};
-pub use verdict::{Carried, Fault, Form, Kind, Left, Place, Stayed, Verdict};
+pub use verdict::{
+    CarriedKind, CarriedRow, HistoryRows, MovingVerdict, RowFault, RowFormat, RowLocation, UndecidedRow,
+};

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     column::CELL_BYTES_MAX,
-    verdict::{Fault, Place},
+    verdict::{RowFault, RowLocation},
 };
 
 /// The longest key that is shown.
@@ -24,9 +24,9 @@ pub(crate) enum OldCellValue {
 /// A row, its key first.
 #[derive(Clone, Debug)]
 pub(crate) struct OldTableRow {
-    place: Place,
+    place: RowLocation,
     cells: Vec<(&'static str, OldCellValue)>,
-    faults: Vec<Fault>,
+    faults: Vec<RowFault>,
 }
 
 impl OldTableRow {
@@ -35,20 +35,20 @@ impl OldTableRow {
             Some((_, OldCellValue::Text(key))) => key.chars().take(KEY_CHARS_MAX).collect(),
             _ => String::new(),
         };
-        Self { place: Place { table: table.to_owned(), key }, cells, faults: Vec::new() }
+        Self { place: RowLocation { table: table.to_owned(), key }, cells, faults: Vec::new() }
     }
 
-    pub(crate) fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &RowLocation {
         &self.place
     }
 
     /// Records that a field is wrong.
     pub(crate) fn refuse(&mut self, field: &str, message: impl Into<String>) {
-        self.faults.push(Fault::new(&self.place, field, message));
+        self.faults.push(RowFault::new(&self.place, field, message));
     }
 
     /// Returns the recorded faults.
-    pub(crate) fn faults(self) -> Vec<Fault> {
+    pub(crate) fn faults(self) -> Vec<RowFault> {
         self.faults
     }
 

@@ -4,15 +4,15 @@ use serde_json::{Map, Value};
 
 /// What a row becomes in Postway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum CarriedKind {
     /// A tenant.
     Tenant,
     /// The suspension of a tenant that was not active.
-    TenantHold,
+    TenantSuspension,
     /// A sending account.
     Account,
     /// The suspension of a batch.
-    BatchHold,
+    BatchSuspension,
     /// A suppressed address.
     Suppression,
     /// An entry of a tenant's directory.
@@ -25,14 +25,14 @@ pub enum Kind {
     Token,
 }
 
-impl Kind {
+impl CarriedKind {
     /// The noun for a count: `1 account`, `2 accounts`.
     pub fn counted(self, count: u64) -> &'static str {
         match (count, self) {
             (1, Self::Tenant) => "tenant",
-            (1, Self::TenantHold) => "suspended tenant",
+            (1, Self::TenantSuspension) => "suspended tenant",
             (1, Self::Account) => "account",
-            (1, Self::BatchHold) => "suspended batch",
+            (1, Self::BatchSuspension) => "suspended batch",
             (1, Self::Suppression) => "suppressed address",
             (1, Self::Recipient) => "recipient",
             (1, Self::Mailbox) => "mailbox",
@@ -46,9 +46,9 @@ impl Kind {
     pub fn plural(self) -> &'static str {
         match self {
             Self::Tenant => "tenants",
-            Self::TenantHold => "suspended tenants",
+            Self::TenantSuspension => "suspended tenants",
             Self::Account => "accounts",
-            Self::BatchHold => "suspended batches",
+            Self::BatchSuspension => "suspended batches",
             Self::Suppression => "suppressed addresses",
             Self::Recipient => "recipients",
             Self::Mailbox => "mailboxes",
@@ -60,7 +60,7 @@ impl Kind {
 
 /// The format of a row's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum RowFormat {
     /// Postway's own, as the API takes it.
     Ours,
     /// The old system's, as its compatibility API takes it.
@@ -69,7 +69,7 @@ pub enum Form {
 
 /// The location of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct RowLocation {
     /// Its table.
     pub table: String,
     /// Its key; empty for the table as a whole.
@@ -78,31 +78,31 @@ pub struct Place {
 
 /// A row that can carry over.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Carried {
+pub struct CarriedRow {
     /// What it becomes in Postway.
-    pub kind: Kind,
+    pub kind: CarriedKind,
     /// Its location in the old database.
-    pub place: Place,
+    pub place: RowLocation,
     /// Its tenant, if it names one.
     pub tenant: Option<String>,
     /// The format of `body`.
-    pub form: Form,
+    pub form: RowFormat,
     /// Its content.
     pub body: Map<String, Value>,
 }
 
 /// A row that an operator must decide about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct UndecidedRow {
     /// Its location.
-    pub place: Place,
+    pub place: RowLocation,
     /// Why it does not carry over, and what to do.
     pub why: String,
 }
 
 /// Rows that need not carry over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stayed {
+pub struct HistoryRows {
     /// Their table.
     pub table: String,
     /// A description of the rows.
@@ -115,31 +115,31 @@ pub struct Stayed {
 
 /// What is wrong with a row or a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct RowFault {
     /// Its location.
-    pub place: Place,
+    pub place: RowLocation,
     /// The field or column; empty for the whole row or table.
     pub field: String,
     /// What is wrong, and what to do.
     pub message: String,
 }
 
-impl Fault {
+impl RowFault {
     /// A fault of a field of a row.
-    pub fn new(place: &Place, field: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn new(place: &RowLocation, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { place: place.clone(), field: field.into(), message: message.into() }
     }
 }
 
 /// The verdict on a row of the old database.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum MovingVerdict {
     /// It can carry over.
-    Carry(Box<Carried>),
+    Carry(Box<CarriedRow>),
     /// An operator must decide.
-    Leave(Left),
+    Leave(UndecidedRow),
     /// It stays as history.
-    Stay(Stayed),
+    Stay(HistoryRows),
     /// It is wrong.
-    Wrong(Fault),
+    Wrong(RowFault),
 }

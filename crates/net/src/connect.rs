@@ -11,7 +11,7 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use crate::{Guard, NetError};
+use crate::{AddressGuard, NetError};
 
 /// How long one address is tried alone before the next one is tried as well.
 const HEAD_START: Duration = Duration::from_millis(250);
@@ -20,7 +20,12 @@ const ADDRESSES_MAX: usize = 8;
 
 /// Connects to `host` (a name or an address literal) before `deadline`, at an address that the guard allows.
 /// Nagle's algorithm is off, because SMTP exchanges small packets.
-pub async fn connect(host: &str, port: u16, deadline: Instant, guard: &Guard) -> Result<TcpStream, NetError> {
+pub async fn connect(
+    host: &str,
+    port: u16,
+    deadline: Instant,
+    guard: &AddressGuard,
+) -> Result<TcpStream, NetError> {
     connect_resolved(host, port, lookup_host((host, port)), deadline, guard).await
 }
 
@@ -30,7 +35,7 @@ async fn connect_resolved<A: Iterator<Item = SocketAddr>>(
     port: u16,
     resolved: impl Future<Output = io::Result<A>>,
     deadline: Instant,
-    guard: &Guard,
+    guard: &AddressGuard,
 ) -> Result<TcpStream, NetError> {
     let timeout = |what| NetError::Timeout { host: host.to_owned(), port, what };
     let addresses = timeout_at(deadline, resolved)
@@ -106,7 +111,7 @@ mod tests {
     async fn a_refused_connection_names_the_host_and_port() {
         let closed = ClosedPort::take();
         let port = closed.port();
-        let error = connect("127.0.0.1", port, soon(), &Guard::with_loopback()).await.unwrap_err();
+        let error = connect("127.0.0.1", port, soon(), &AddressGuard::with_loopback()).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         assert!(error.to_string().contains(&format!("127.0.0.1:{port}")), "{error}");
     }
@@ -114,7 +119,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_resolver_that_does_not_answer_is_given_up_at_the_deadline() {
         let (began, within) = (Instant::now(), Duration::from_secs(30));
-        let guard = Guard::with_loopback();
+        let guard = AddressGuard::with_loopback();
         let silent = std::future::pending::<io::Result<std::vec::IntoIter<SocketAddr>>>();
         let error = connect_resolved("mx.example", 25, silent, began + within, &guard).await.unwrap_err();
         assert_eq!((error.kind(), began.elapsed()), (io::ErrorKind::TimedOut, within));
@@ -134,7 +139,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         for host in ["127.0.0.1", "localhost"] {
-            let error = connect(host, port, soon(), &Guard::default()).await.unwrap_err();
+            let error = connect(host, port, soon(), &AddressGuard::default()).await.unwrap_err();
             assert!(
                 error.is_setup() && error.to_string().contains("POSTWAY_ALLOW_PRIVATE_TARGETS=127.0.0.1/32"),
                 "{error}"
@@ -142,7 +147,7 @@ mod tests {
         }
         // The very network that the error names, for a name that may have an address of the other family as
         // well.
-        let allowed = Guard::new(vec![("127.0.0.1".parse().unwrap(), 32)]);
+        let allowed = AddressGuard::new(vec![("127.0.0.1".parse().unwrap(), 32)]);
         assert!(connect("localhost", port, soon(), &allowed).await.is_ok());
     }
 
@@ -166,7 +171,7 @@ mod tests {
         let error = loop {
             assert!(waiting.len() < 64, "the backlog never filled");
             let deadline = Instant::now() + Duration::from_millis(100);
-            match connect("127.0.0.1", port, deadline, &Guard::with_loopback()).await {
+            match connect("127.0.0.1", port, deadline, &AddressGuard::with_loopback()).await {
                 Ok(stream) => waiting.push(stream),
                 Err(error) => break error,
             }

@@ -19,11 +19,11 @@ const DISCARD_PORT: u16 = 9;
 
 /// Allows public addresses, and private ones that the operator has allowed.
 #[derive(Clone, Debug, Default)]
-pub struct Guard {
+pub struct AddressGuard {
     allowed: Vec<(IpAddr, u8)>,
 }
 
-impl Guard {
+impl AddressGuard {
     /// A guard that also allows these networks, each an address and its prefix length.
     pub fn new(allowed: Vec<(IpAddr, u8)>) -> Self {
         Self { allowed }
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn public_addresses_pass_and_others_do_not() {
-        let guard = Guard::default();
+        let guard = AddressGuard::default();
         for public in [
             "8.8.8.8",
             "100.63.0.1",
@@ -195,20 +195,22 @@ mod tests {
 
     #[test]
     fn an_allowed_network_passes_and_its_neighbour_does_not() {
-        let guard = Guard::new(vec![("10.1.0.0".parse().unwrap(), 16), ("::1".parse().unwrap(), 128)]);
+        let guard = AddressGuard::new(vec![("10.1.0.0".parse().unwrap(), 16), ("::1".parse().unwrap(), 128)]);
         assert!(guard.allows("10.1.255.1".parse().unwrap()));
         assert!(guard.allows("::ffff:10.1.0.9".parse().unwrap()));
         assert!(guard.allows("::1".parse().unwrap()));
         assert!(!guard.allows("10.2.0.1".parse().unwrap()));
         assert!(!guard.allows("127.0.0.1".parse().unwrap()));
-        assert!(Guard::new(vec![("0.0.0.0".parse().unwrap(), 0)]).allows("127.0.0.1".parse().unwrap()));
+        assert!(
+            AddressGuard::new(vec![("0.0.0.0".parse().unwrap(), 0)]).allows("127.0.0.1".parse().unwrap())
+        );
     }
     #[test]
     fn an_own_public_address_is_refused_unless_it_is_allowed() {
         let own = |address: IpAddr| ["8.8.4.4", "2606:4700::9"].contains(&address.to_string().as_str());
         let (closed, opened) = (
-            Guard::default(),
-            Guard::new(vec![("8.8.4.0".parse().unwrap(), 24), ("2606::".parse().unwrap(), 16)]),
+            AddressGuard::default(),
+            AddressGuard::new(vec![("8.8.4.0".parse().unwrap(), 24), ("2606::".parse().unwrap(), 16)]),
         );
         for address in ["8.8.4.4", "::ffff:8.8.4.4", "2606:4700::9"] {
             assert!(!closed.allows_unless_own(address.parse().unwrap(), own), "{address}");

@@ -18,7 +18,7 @@ mod tls;
 
 pub use connect::connect;
 pub use error::NetError;
-pub use guard::{Guard, how_to_allow, literal_address};
-pub use proxy::{Proxy, ProxyUrlError, connect_through};
-pub use stream::Stream;
-pub use tls::{TlsClient, Verify, install_crypto_provider};
+pub use guard::{AddressGuard, how_to_allow, literal_address};
+pub use proxy::{OutboundProxy, ProxyUrlError, connect_through};
+pub use stream::NetStream;
+pub use tls::{CertificateCheck, TlsClient, install_crypto_provider};

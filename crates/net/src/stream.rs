@@ -14,7 +14,7 @@ use tokio_rustls::client::TlsStream;
 
 /// A TCP connection, plain or under TLS; in a simulation, a pipe.
 #[derive(Debug)]
-pub enum Stream {
+pub enum NetStream {
     /// Plain text.
     Plain(TcpStream),
     /// TLS. It is boxed because the session state is large and streams are moved often.
@@ -23,7 +23,7 @@ pub enum Stream {
     Pipe(DuplexStream),
 }
 
-impl Stream {
+impl NetStream {
     /// True when the connection is encrypted.
     pub fn is_tls(&self) -> bool {
         matches!(self, Self::Tls(_))
@@ -38,7 +38,7 @@ impl Stream {
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for NetStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
@@ -48,7 +48,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for NetStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),

@@ -23,7 +23,7 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use crate::{NetError, Stream};
+use crate::{NetError, NetStream};
 
 /// How many private-CA configurations are cached before all are dropped.
 const CONFIGS_MAX: usize = 256;
@@ -39,7 +39,7 @@ pub fn install_crypto_provider() {
 
 /// How a peer's certificate is verified.
 #[derive(Debug, Clone, Copy)]
-pub enum Verify<'a> {
+pub enum CertificateCheck<'a> {
     /// Against the platform's roots.
     Platform,
     /// Against the platform's roots and these, in PEM.
@@ -86,29 +86,29 @@ impl TlsClient {
         &self,
         tcp: TcpStream,
         host: &str,
-        verify: Verify<'_>,
+        verify: CertificateCheck<'_>,
         deadline: Instant,
-    ) -> Result<Stream, NetError> {
+    ) -> Result<NetStream, NetError> {
         let name = ServerName::try_from(host.to_owned()).map_err(|_| {
             NetError::TlsSetup(format!("{host:?} is not a name that a certificate can carry"))
         })?;
         let port = tcp.peer_addr().map_or(0, |address| address.port());
         let connector = TlsConnector::from(self.config(verify)?);
         match timeout_at(deadline, connector.connect(name, tcp)).await {
-            Ok(Ok(stream)) => Ok(Stream::Tls(Box::new(stream))),
+            Ok(Ok(stream)) => Ok(NetStream::Tls(Box::new(stream))),
             Ok(Err(source)) => Err(handshake_error(host, source)),
             Err(_) => Err(NetError::Timeout { host: host.to_owned(), port, what: "TLS handshake" }),
         }
     }
 
-    fn config(&self, verify: Verify<'_>) -> Result<Arc<ClientConfig>, NetError> {
+    fn config(&self, verify: CertificateCheck<'_>) -> Result<Arc<ClientConfig>, NetError> {
         match verify {
-            Verify::Platform => get_or_make(&self.platform, || self.verified(&[])),
-            Verify::Unverified => get_or_make(&self.unverified, || {
+            CertificateCheck::Platform => get_or_make(&self.platform, || self.verified(&[])),
+            CertificateCheck::Unverified => get_or_make(&self.unverified, || {
                 let verifier = Arc::new(NoVerification(self.provider.clone()));
                 self.build(verifier)
             }),
-            Verify::WithRoots(pem) => {
+            CertificateCheck::WithRoots(pem) => {
                 let mut configs = self.with_roots.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(config) = configs.get(pem) {
                     return Ok(config.clone());

@@ -6,10 +6,13 @@ use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use postway_net::{
-    Guard,
-    http::{Auth, FetchRequest, Fetched, HttpClient, HttpError, HttpSettings, SendRequest, Sink, parse_url},
+    AddressGuard,
+    http::{
+        BodySink, FetchRequest, FetchedDocument, HttpAuth, HttpClient, HttpError, HttpSettings, SendRequest,
+        parse_url,
+    },
 };
-use postway_testkit::{ClosedPort, HttpSource, Reply, TestCert};
+use postway_testkit::{ClosedPort, HttpSource, SourceReply, TestCert};
 use tokio::time::Instant;
 
 /// Longer than every test, so that only a deadline of the client can end a wait.
@@ -21,14 +24,14 @@ fn client() -> HttpClient {
 }
 
 fn client_with(settings: HttpSettings) -> HttpClient {
-    HttpClient::new(Arc::new(Guard::new(vec![("127.0.0.1".parse().unwrap(), 32)])), settings)
+    HttpClient::new(Arc::new(AddressGuard::new(vec![("127.0.0.1".parse().unwrap(), 32)])), settings)
 }
 
 fn get(url: &str) -> FetchRequest {
     FetchRequest { timeout: LONG, idle_timeout: LONG, ..FetchRequest::get(parse_url(url).unwrap(), 100_000) }
 }
 
-async fn fetch(request: &FetchRequest) -> Result<(Fetched, Vec<u8>), HttpError> {
+async fn fetch(request: &FetchRequest) -> Result<(FetchedDocument, Vec<u8>), HttpError> {
     let mut body = Vec::new();
     client().fetch(request, &mut body).await.map(|fetched| (fetched, body))
 }
@@ -40,7 +43,7 @@ async fn refusal(url: &str) -> HttpError {
 #[tokio::test]
 async fn a_document_is_fetched_as_it_is() {
     let source = HttpSource::start().await;
-    source.serve("/a?b=c", Reply::ok("hello").header("content-type", "text/plain"));
+    source.serve("/a?b=c", SourceReply::ok("hello").header("content-type", "text/plain"));
     let (fetched, body) = fetch(&get(&source.url("/a?b=c"))).await.unwrap();
     assert_eq!((fetched.status, fetched.bytes, fetched.content_type()), (200, 5, Some("text/plain")));
     assert_eq!(body, b"hello");
@@ -53,8 +56,8 @@ async fn a_document_is_fetched_as_it_is() {
 #[tokio::test]
 async fn more_than_the_cap_is_refused_whether_it_says_so_or_not() {
     let source = HttpSource::start().await;
-    source.serve("/declared", Reply::Declared(5 * 1024 * 1024 * 1024));
-    source.serve("/endless", Reply::Endless);
+    source.serve("/declared", SourceReply::Declared(5 * 1024 * 1024 * 1024));
+    source.serve("/endless", SourceReply::Endless);
     for path in ["/declared", "/endless"] {
         let mut body = Vec::new();
         let error = client().fetch(&get(&source.url(path)), &mut body).await.unwrap_err();
@@ -67,15 +70,15 @@ async fn more_than_the_cap_is_refused_whether_it_says_so_or_not() {
 #[tokio::test]
 async fn a_body_of_exactly_the_cap_passes() {
     let source = HttpSource::start().await;
-    source.serve("/", Reply::ok(vec![7; 100_000]));
+    source.serve("/", SourceReply::ok(vec![7; 100_000]));
     assert_eq!(fetch(&get(&source.url("/"))).await.unwrap().1.len(), 100_000);
 }
 
 #[tokio::test]
 async fn slow_and_silent_sources_end_at_their_deadlines() {
     let source = HttpSource::start().await;
-    source.serve("/drip", Reply::Drip { body: vec![1; 1_000], every: Duration::from_millis(20) });
-    source.serve("/silent", Reply::Silent);
+    source.serve("/drip", SourceReply::Drip { body: vec![1; 1_000], every: Duration::from_millis(20) });
+    source.serve("/silent", SourceReply::Silent);
     let slow = FetchRequest { timeout: Duration::from_secs(2), ..get(&source.url("/drip")) };
     let idle = FetchRequest { idle_timeout: Duration::from_secs(1), ..get(&source.url("/silent")) };
     for (request, what) in [(slow, "rest of the answer"), (idle, "no answer")] {
@@ -90,11 +93,11 @@ async fn slow_and_silent_sources_end_at_their_deadlines() {
 #[tokio::test]
 async fn redirects_are_followed_three_times_and_no_more() {
     let source = HttpSource::start().await;
-    source.serve("/loop", Reply::redirect(302, "/loop"));
+    source.serve("/loop", SourceReply::redirect(302, "/loop"));
     for (path, to) in [("/1", "/2"), ("/2", "/3"), ("/3", "/end"), ("/0", "/1")] {
-        source.serve(path, Reply::redirect(307, to));
+        source.serve(path, SourceReply::redirect(307, to));
     }
-    source.serve("/end", Reply::ok("end"));
+    source.serve("/end", SourceReply::ok("end"));
     assert_eq!(fetch(&get(&source.url("/1"))).await.unwrap().1, b"end");
     for path in ["/0", "/loop"] {
         let before = source.requests().len();
@@ -108,7 +111,7 @@ async fn redirects_are_followed_three_times_and_no_more() {
 async fn a_redirect_into_the_private_network_is_refused() {
     let source = HttpSource::start().await;
     let inside = HttpSource::start_on([127, 0, 0, 2]).await;
-    inside.serve("/", Reply::ok("secret"));
+    inside.serve("/", SourceReply::ok("secret"));
     let port = inside.address().port();
     for to in [
         inside.url("/"),
@@ -119,12 +122,12 @@ async fn a_redirect_into_the_private_network_is_refused() {
         "http://169.254.169.254/latest/meta-data/".to_owned(),
         "//10.0.0.1/".to_owned(),
     ] {
-        source.serve("/", Reply::redirect(302, &to));
+        source.serve("/", SourceReply::redirect(302, &to));
         let error = refusal(&source.url("/")).await;
         assert!(matches!(error, HttpError::Guarded { .. }) && !error.is_transient(), "{to}: {error}");
     }
     for to in ["file:///etc/passwd", "http://user:secret@127.0.0.1/", "http://[", "ftp://127.0.0.1/"] {
-        source.serve("/", Reply::redirect(302, to));
+        source.serve("/", SourceReply::redirect(302, to));
         let error = refusal(&source.url("/")).await;
         assert!(
             matches!(error, HttpError::Url { .. }) && !error.to_string().contains("secret"),
@@ -137,10 +140,10 @@ async fn a_redirect_into_the_private_network_is_refused() {
 #[tokio::test]
 async fn a_name_is_reached_only_at_addresses_that_are_allowed() {
     let source = HttpSource::start().await;
-    source.serve("/", Reply::ok("hello"));
+    source.serve("/", SourceReply::ok("hello"));
     let url = format!("http://localhost:{}/", source.address().port());
     assert_eq!(fetch(&get(&url)).await.unwrap().1, b"hello");
-    let strict = HttpClient::new(Arc::new(Guard::default()), HttpSettings::default());
+    let strict = HttpClient::new(Arc::new(AddressGuard::default()), HttpSettings::default());
     let error = strict.fetch(&get(&url), &mut Vec::new()).await.unwrap_err();
     assert!(matches!(&error, HttpError::Guarded { host } if host.starts_with("localhost:")), "{error}");
     assert_eq!(source.requests().len(), 1);
@@ -149,12 +152,12 @@ async fn a_name_is_reached_only_at_addresses_that_are_allowed() {
 #[tokio::test]
 async fn credentials_stay_with_the_origin_they_were_given_for() {
     let (source, other) = (HttpSource::start().await, HttpSource::start().await);
-    source.serve("/same", Reply::redirect(302, "/here"));
-    source.serve("/here", Reply::ok("here"));
-    source.serve("/away", Reply::redirect(302, other.url("/there")));
-    other.serve("/there", Reply::redirect(302, source.url("/here")));
+    source.serve("/same", SourceReply::redirect(302, "/here"));
+    source.serve("/here", SourceReply::ok("here"));
+    source.serve("/away", SourceReply::redirect(302, other.url("/there")));
+    other.serve("/there", SourceReply::redirect(302, source.url("/here")));
     let with_secrets = |path| FetchRequest {
-        auth: Auth::Bearer("secret-token".into()),
+        auth: HttpAuth::Bearer("secret-token".into()),
         headers: vec![("x-api-key".to_owned(), "secret-key".to_owned())],
         ..get(&source.url(path))
     };
@@ -173,10 +176,10 @@ async fn credentials_stay_with_the_origin_they_were_given_for() {
 #[tokio::test]
 async fn a_post_carries_its_body_and_is_not_redirected() {
     let source = HttpSource::start().await;
-    source.serve("/doc", Reply::ok("document"));
-    source.serve("/moved", Reply::redirect(307, "/doc"));
+    source.serve("/doc", SourceReply::ok("document"));
+    source.serve("/moved", SourceReply::redirect(307, "/doc"));
     let post = |path| FetchRequest {
-        auth: Auth::Basic { username: "ada".to_owned(), password: "pass".into() },
+        auth: HttpAuth::Basic { username: "ada".to_owned(), password: "pass".into() },
         ..FetchRequest::post(parse_url(&source.url(path)).unwrap(), Bytes::from("id=7"), "text/plain", 100)
     };
     assert_eq!(fetch(&post("/doc")).await.unwrap().1, b"document");
@@ -192,8 +195,8 @@ async fn a_post_carries_its_body_and_is_not_redirected() {
 #[tokio::test]
 async fn nothing_is_decompressed() {
     let source = HttpSource::start().await;
-    source.serve("/bomb", Reply::ok(vec![0x1f, 0x8b]).header("content-encoding", "gzip"));
-    source.serve("/plain", Reply::ok("as it is").header("content-encoding", "identity"));
+    source.serve("/bomb", SourceReply::ok(vec![0x1f, 0x8b]).header("content-encoding", "gzip"));
+    source.serve("/plain", SourceReply::ok("as it is").header("content-encoding", "identity"));
     let error = refusal(&source.url("/bomb")).await;
     assert!(matches!(&error, HttpError::Encoded { encoding, .. } if encoding == "gzip"), "{error}");
     assert!(!error.is_transient());
@@ -203,12 +206,12 @@ async fn nothing_is_decompressed() {
 #[tokio::test]
 async fn statuses_say_whether_to_come_back_and_when() {
     let source = HttpSource::start().await;
-    let after = |status, seconds| Reply::status(status).header("retry-after", seconds);
-    source.serve("/404", Reply::status(404));
-    source.serve("/204", Reply::status(204));
+    let after = |status, seconds| SourceReply::status(status).header("retry-after", seconds);
+    source.serve("/404", SourceReply::status(404));
+    source.serve("/204", SourceReply::status(204));
     source.serve("/429", after(429, "7"));
     source.serve("/503", after(503, "120"));
-    source.serve("/500", Reply::status(500));
+    source.serve("/500", SourceReply::status(500));
     for (path, transient, seconds) in [
         ("/404", false, None),
         ("/204", false, None),
@@ -226,11 +229,11 @@ async fn statuses_say_whether_to_come_back_and_when() {
 #[tokio::test]
 async fn what_breaks_off_may_work_later() {
     let source = HttpSource::start().await;
-    source.serve("/cut", Reply::Cut { declared: 1_000, body: vec![1; 10] });
-    source.serve("/garbage", Reply::Raw(b"not http at all\r\n\r\n".to_vec()));
-    source.serve("/nothing", Reply::Raw(Vec::new()));
+    source.serve("/cut", SourceReply::Cut { declared: 1_000, body: vec![1; 10] });
+    source.serve("/garbage", SourceReply::Raw(b"not http at all\r\n\r\n".to_vec()));
+    source.serve("/nothing", SourceReply::Raw(Vec::new()));
     let two_lengths = b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 5\r\n\r\nhello";
-    source.serve("/lengths", Reply::Raw(two_lengths.to_vec()));
+    source.serve("/lengths", SourceReply::Raw(two_lengths.to_vec()));
     for path in ["/cut", "/garbage", "/nothing", "/lengths"] {
         let error = refusal(&source.url(path)).await;
         assert!(matches!(error, HttpError::Broken { .. }) && error.is_transient(), "{path}: {error}");
@@ -244,14 +247,14 @@ async fn what_breaks_off_may_work_later() {
 #[tokio::test]
 async fn a_reader_can_stop_the_fetch() {
     struct Full;
-    impl Sink for Full {
+    impl BodySink for Full {
         fn begin(&mut self, _: Option<u64>) {}
         fn take(&mut self, _: &[u8]) -> ControlFlow<()> {
             ControlFlow::Break(())
         }
     }
     let source = HttpSource::start().await;
-    source.serve("/", Reply::Endless);
+    source.serve("/", SourceReply::Endless);
     let error = client().fetch(&get(&source.url("/")), &mut Full).await.unwrap_err();
     assert!(matches!(error, HttpError::Stopped { .. }), "{error}");
 }
@@ -272,7 +275,7 @@ async fn headers_that_frame_the_request_are_refused() {
 async fn https_is_verified() {
     let cert = TestCert::localhost();
     let source = HttpSource::start_tls(&cert).await;
-    source.serve("/", Reply::ok("secure"));
+    source.serve("/", SourceReply::ok("secure"));
     let error = refusal(&source.url("/")).await;
     assert!(matches!(error, HttpError::Certificate { .. }) && !error.is_transient(), "{error}");
     let trusting = HttpSettings { extra_roots_pem: Some(cert.ca_pem.clone()), ..HttpSettings::default() };
@@ -284,11 +287,11 @@ async fn https_is_verified() {
 #[tokio::test]
 async fn sending_hears_any_status_and_keeps_a_bounded_answer() {
     let source = HttpSource::start().await;
-    source.serve("/ok", Reply::ok("thanks").header("x-id", "7"));
-    source.serve("/moved", Reply::redirect(302, "/ok"));
-    source.serve("/busy", Reply::status(503).header("retry-after", "9"));
-    source.serve("/endless", Reply::Endless);
-    source.serve("/cut", Reply::Cut { declared: 100, body: b"part".to_vec() });
+    source.serve("/ok", SourceReply::ok("thanks").header("x-id", "7"));
+    source.serve("/moved", SourceReply::redirect(302, "/ok"));
+    source.serve("/busy", SourceReply::status(503).header("retry-after", "9"));
+    source.serve("/endless", SourceReply::Endless);
+    source.serve("/cut", SourceReply::Cut { declared: 100, body: b"part".to_vec() });
     let client = client();
     let send = async |path: &str| {
         let request = SendRequest {
@@ -296,7 +299,7 @@ async fn sending_hears_any_status_and_keeps_a_bounded_answer() {
             body: Bytes::from("{}"),
             content_type: "application/json".to_owned(),
             headers: vec![("webhook-id".to_owned(), "1".to_owned())],
-            auth: Auth::None,
+            auth: HttpAuth::None,
             timeout: LONG,
             answer_bytes_max: 10,
         };

@@ -21,6 +21,4 @@ mod signature;
 pub use deliver::{WebhookTestResult, call_test};
 pub use runner::{Notifier, NotifierParts};
 pub use sequencer::NotifierNode;
-/// The earlier name of [`NotifierNode`], until its users are renamed.
-pub use sequencer::NotifierNode as Node;
 pub use signature::{UnreadableSecret, WebhookSecret, signatures};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postway_domain::Time;
-use postway_net::http::Answer;
+use postway_net::http::HttpAnswer;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ struct TokenAnswerFields {
 }
 
 /// Reads the response of a token endpoint.
-pub(crate) fn read_answer(host: &str, answer: &Answer, now: Time) -> Result<GrantedToken, TokenError> {
+pub(crate) fn read_answer(host: &str, answer: &HttpAnswer, now: Time) -> Result<GrantedToken, TokenError> {
     let later = answer.retry_after();
     let refuse = |kind, message: String| Err(TokenError::new(kind, message).after(later));
     let unusable = |what: &str| {

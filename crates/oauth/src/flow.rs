@@ -7,7 +7,7 @@ use std::time::Duration;
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use postway_domain::Time;
-use postway_net::http::{Auth, HttpClient};
+use postway_net::http::{HttpAuth, HttpClient};
 use rand::Rng;
 use serde::Deserialize;
 use tokio::time::{Instant, sleep};
@@ -73,7 +73,7 @@ impl ConsentClient {
         let mut form: FormFields = vec![("client_id", self.client_id.clone())];
         form.extend(self.secret().map(|secret| ("client_secret", secret.to_owned())));
         form.extend(self.scope.clone().map(|scope| ("scope", scope)));
-        let (host, answer) = post(http, device_url, &form, Auth::None).await?;
+        let (host, answer) = post(http, device_url, &form, HttpAuth::None).await?;
         serde_json::from_slice(&answer.body).map_err(|_| {
             let said = shorten_text(&String::from_utf8_lossy(&answer.body));
             let message = format!("{host} gives no code (status {}): {said}", answer.status);

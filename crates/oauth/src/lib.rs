@@ -26,5 +26,5 @@ mod source;
 mod token;
 
 pub use error::{TokenError, TokenErrorKind};
-pub use source::{GrantOf, OAuthTokens, TokenSource};
+pub use source::{OAuthTokens, OwnedGrant, TokenSource};
 pub use token::AccessToken;

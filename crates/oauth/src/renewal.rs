@@ -8,7 +8,7 @@ use postway_domain::{
 };
 use postway_store::{
     StoreError,
-    record::{Changed, DirectoryChange},
+    record::{ChangeResult, DirectoryChange},
 };
 use tokio::time::{Instant, sleep};
 
@@ -154,7 +154,7 @@ async fn write_state(
         updated_at: now,
     };
     let change = DirectoryChange::PutOAuthState(state.clone(), expected);
-    Ok((source.shared.store.change(change, None).await? == Changed::Done).then_some(state))
+    Ok((source.shared.store.change(change, None).await? == ChangeResult::Done).then_some(state))
 }
 
 fn store_error(error: StoreError) -> TokenError {
@@ -164,15 +164,16 @@ fn store_error(error: StoreError) -> TokenError {
 impl GrantSource {
     /// Decrypts the tokens of a state, if they belong to this grant. Tokens that no key decrypts are ignored.
     fn open_tokens(&self, state: &OAuthState) -> Option<StoredTokens> {
-        let text = self.shared.secret_key.open(&state.owner.secret_place(), state.tokens.as_ref()?).ok()?;
+        let text =
+            self.shared.secret_key.open(&state.owner.sealing_context(), state.tokens.as_ref()?).ok()?;
         let tokens: StoredTokens = serde_json::from_str(&text).ok()?;
         tokens.for_grant(&self.fingerprint, &self.consent)
     }
 
-    fn seal_tokens(&self, tokens: &StoredTokens) -> Result<postway_domain::secret::Sealed, StoreError> {
+    fn seal_tokens(&self, tokens: &StoredTokens) -> Result<postway_domain::secret::SealedSecret, StoreError> {
         let text =
             serde_json::to_string(tokens).map_err(|error| StoreError::Unexpected(error.to_string()))?;
-        let place = self.grant.owner.secret_place();
+        let place = self.grant.owner.sealing_context();
         self.shared.secret_key.seal(&place, &text).map_err(|error| StoreError::Unexpected(error.to_string()))
     }
 }

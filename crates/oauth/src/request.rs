@@ -6,7 +6,7 @@ use postway_domain::{
     Time,
     oauth::{OAuthGrant, OAuthSecrets, OAuthSettings, OAuthUse},
 };
-use postway_net::http::{Answer, Auth, HttpClient, SendRequest, parse_url};
+use postway_net::http::{HttpAnswer, HttpAuth, HttpClient, SendRequest, parse_url};
 use url::{Url, form_urlencoded};
 
 use crate::{
@@ -59,7 +59,7 @@ pub(crate) async fn request_token(
             };
             form.push(("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer".to_owned()));
             form.push(("assertion", assertion.sign(key)?));
-            let (host, answer) = post(http, &token_url, &form, Auth::None).await?;
+            let (host, answer) = post(http, &token_url, &form, HttpAuth::None).await?;
             return answer::read_answer(&host, &answer, now);
         }
     }
@@ -79,7 +79,7 @@ pub(crate) async fn exchange(
     let mut whole = form.clone();
     whole.push(("client_id", client_id.to_owned()));
     whole.extend(client_secret.map(|secret| ("client_secret", secret.to_owned())));
-    let (host, answer) = post(http, token_url, &whole, Auth::None).await?;
+    let (host, answer) = post(http, token_url, &whole, HttpAuth::None).await?;
     // Large providers accept the secret in the form; RFC 6749 2.3.1 requires servers to accept Basic
     // authentication, and some accept nothing else. A request of an unknown client does not use up a code or
     // refresh token.
@@ -87,7 +87,7 @@ pub(crate) async fn exchange(
     match client_secret {
         Some(secret) if is_unknown && !answer.is_success() => {
             let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-            let auth = Auth::basic(encode(client_id), encode(secret));
+            let auth = HttpAuth::basic(encode(client_id), encode(secret));
             let (host, answer) = post(http, token_url, &form, auth).await?;
             answer::read_answer(&host, &answer, now)
         }
@@ -100,8 +100,8 @@ pub(crate) async fn post(
     http: &HttpClient,
     url: &str,
     form: &FormFields,
-    auth: Auth,
-) -> Result<(String, Answer), TokenError> {
+    auth: HttpAuth,
+) -> Result<(String, HttpAnswer), TokenError> {
     let url: Url = parse_url(url)?;
     let host = url.host_str().unwrap_or_default().to_owned();
     let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();

@@ -13,7 +13,7 @@ use postway_domain::{
     secret::SecretKey,
 };
 use postway_net::{
-    Guard,
+    AddressGuard,
     http::{HttpClient, HttpSettings},
 };
 use postway_store::Store;
@@ -43,7 +43,7 @@ pub(crate) struct SharedTokens {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
     pub secret_key: Arc<SecretKey>,
-    guard: Arc<Guard>,
+    guard: Arc<AddressGuard>,
     known: Mutex<BTreeMap<OAuthOwner, Arc<tokio::sync::Mutex<KnownTokens>>>>,
     /// Running renewals. They finish even if their caller is gone.
     renewals: TaskTracker,
@@ -61,7 +61,7 @@ pub(crate) struct KnownTokens {
 
 /// A grant and its owner.
 #[derive(Clone)]
-pub struct GrantOf {
+pub struct OwnedGrant {
     /// The owner: an account or a mailbox.
     pub owner: OAuthOwner,
     /// The grant.
@@ -90,7 +90,7 @@ enum TokenOrigin {
 #[derive(Clone)]
 pub(crate) struct GrantSource {
     pub shared: Arc<SharedTokens>,
-    pub grant: Arc<GrantOf>,
+    pub grant: Arc<OwnedGrant>,
     pub fingerprint: Arc<str>,
     pub consent: Arc<str>,
     pub http: HttpClient,
@@ -108,14 +108,14 @@ impl OAuthTokens {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         secret_key: Arc<SecretKey>,
-        guard: Arc<Guard>,
+        guard: Arc<AddressGuard>,
     ) -> Self {
         let (known, renewals) = (Mutex::default(), TaskTracker::new());
         Self { shared: Arc::new(SharedTokens { store, clock, secret_key, guard, known, renewals }) }
     }
 
     /// The token source of a grant.
-    pub fn source(&self, grant: GrantOf) -> TokenSource {
+    pub fn source(&self, grant: OwnedGrant) -> TokenSource {
         let extra_roots_pem = grant.extra_roots_pem.clone();
         let http_settings = HttpSettings { extra_roots_pem, ..HttpSettings::default() };
         TokenSource(Arc::new(TokenOrigin::Grant(GrantSource {

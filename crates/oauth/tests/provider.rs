@@ -17,10 +17,10 @@ use postway_domain::{
     secret::SecretKey,
 };
 use postway_net::{
-    Guard,
+    AddressGuard,
     http::{HttpClient, HttpSettings},
 };
-use postway_oauth::{GrantOf, OAuthTokens, TokenErrorKind, flow::ConsentClient};
+use postway_oauth::{OAuthTokens, OwnedGrant, TokenErrorKind, flow::ConsentClient};
 use postway_store::memory::MemoryStore;
 use postway_testkit::OidcServer;
 use tokio::{
@@ -42,14 +42,14 @@ struct House {
     server: &'static OidcServer,
     store: Arc<MemoryStore>,
     clock: Arc<Still>,
-    guard: Arc<Guard>,
+    guard: Arc<AddressGuard>,
 }
 
 impl House {
     async fn open() -> Self {
         let server = tokio::task::spawn_blocking(OidcServer::shared).await.unwrap();
         let clock = Arc::new(Still(AtomicI64::new(1_700_000_000_000)));
-        let guard = Arc::new(Guard::with_loopback());
+        let guard = Arc::new(AddressGuard::with_loopback());
         Self { server, store: Arc::new(MemoryStore::shared()), clock, guard }
     }
 
@@ -71,12 +71,12 @@ impl House {
         }
     }
 
-    fn grant(&self, client: &str, refresh_token: Option<String>) -> GrantOf {
+    fn grant(&self, client: &str, refresh_token: Option<String>) -> OwnedGrant {
         let grant = match refresh_token {
             Some(_) => OAuthGrant::RefreshToken,
             None => OAuthGrant::ClientCredentials,
         };
-        GrantOf {
+        OwnedGrant {
             owner: OAuthOwner::account(&"default".parse().unwrap(), &client.parse().unwrap()),
             settings: OAuthSettings {
                 preset: None,

@@ -15,14 +15,14 @@ use postway_domain::{
     oauth::{OAuthGrant, OAuthOwner, OAuthSecrets, OAuthSettings, OAuthState, OAuthUse},
     secret::SecretKey,
 };
-use postway_net::Guard;
-use postway_oauth::{AccessToken, GrantOf, OAuthTokens, TokenError, TokenErrorKind, TokenSource};
+use postway_net::AddressGuard;
+use postway_oauth::{AccessToken, OAuthTokens, OwnedGrant, TokenError, TokenErrorKind, TokenSource};
 use postway_store::{
-    Directory, Store,
+    DirectoryStore, Store,
     memory::MemoryStore,
-    record::{Changed, DirectoryChange},
+    record::{ChangeResult, DirectoryChange},
 };
-use postway_testkit::{ClosedPort, HttpSource, Reply};
+use postway_testkit::{ClosedPort, HttpSource, SourceReply};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -56,11 +56,11 @@ impl House {
     fn node(&self) -> OAuthTokens {
         let key = Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).unwrap());
         let store: Arc<dyn Store> = self.store.clone();
-        OAuthTokens::new(store, self.clock.clone(), key, Arc::new(Guard::with_loopback()))
+        OAuthTokens::new(store, self.clock.clone(), key, Arc::new(AddressGuard::with_loopback()))
     }
 
-    fn grant(&self, grant: OAuthGrant) -> GrantOf {
-        GrantOf {
+    fn grant(&self, grant: OAuthGrant) -> OwnedGrant {
+        OwnedGrant {
             owner: owner(),
             settings: OAuthSettings {
                 preset: None,
@@ -89,7 +89,7 @@ impl House {
         self.node().source(self.grant(grant))
     }
 
-    fn answers(&self, replies: Vec<Reply>) {
+    fn answers(&self, replies: Vec<SourceReply>) {
         self.server.serve_in_turn("/token", replies);
     }
 
@@ -118,8 +118,8 @@ fn rotated(number: u32) -> Value {
     answer
 }
 
-fn ok(answer: &Value) -> Reply {
-    Reply::ok(answer.to_string()).header("content-type", "application/json")
+fn ok(answer: &Value) -> SourceReply {
+    SourceReply::ok(answer.to_string()).header("content-type", "application/json")
 }
 
 fn text(token: &Result<AccessToken, TokenError>) -> &str {
@@ -149,7 +149,7 @@ async fn a_token_is_asked_for_once_and_renewed_before_its_end() {
 async fn nodes_that_ask_at_once_share_one_renewal_and_its_token() {
     let house = House::open().await;
     let (gate, held) = ok(&rotated(1)).held();
-    house.answers(vec![held, Reply::status(500)]);
+    house.answers(vec![held, SourceReply::status(500)]);
     let sources = [(); 3].map(|()| house.source(OAuthGrant::RefreshToken));
     let asking = sources.map(|source| tokio::spawn(async move { source.token().await }));
     house.server.wait_for(1, PATIENCE).await;
@@ -199,25 +199,26 @@ async fn a_new_client_secret_goes_on_with_the_rotated_refresh_token() {
 async fn what_a_server_says_instead_of_a_token_is_told_and_bounded() {
     let long = format!("{{\"access_token\": \"{}\"}}", "x".repeat(1_000_000));
     let refusal = json!({"error": "invalid_grant", "error_description": "AADSTS700082: the refresh token has expired\r\nTrace"});
-    let refused = |status| Reply::Whole { status, headers: vec![], body: refusal.to_string().into_bytes() };
+    let refused =
+        |status| SourceReply::Whole { status, headers: vec![], body: refusal.to_string().into_bytes() };
     use TokenErrorKind::{Refused, Settings, Unavailable};
     for (reply, kind, says) in [
         (refused(400), Refused, "invalid_grant: AADSTS700082: the refresh token has expired"),
         (refused(200), Refused, "invalid_grant"),
         (refused(503), Unavailable, "invalid_grant"),
-        (Reply::ok("<html>Sign in</html>"), Settings, "no JSON"),
-        (Reply::ok("[]"), Settings, "no access_token"),
-        (Reply::ok("{}"), Settings, "no access_token"),
-        (Reply::ok("{\"access_token\": \"a\\u0001b\"}"), Settings, "cannot be used"),
-        (Reply::ok("{\"access_token\": \"\"}"), Settings, "cannot be used"),
-        (Reply::ok("{\"access_token\": \"t\", \"token_type\": \"mac\"}"), Settings, "bearer"),
-        (Reply::ok(long), Unavailable, "more than 65536 bytes"),
-        (Reply::Endless, Unavailable, "more than 65536 bytes"),
-        (Reply::Cut { declared: 100, body: b"{\"acc".to_vec() }, Unavailable, "broke off"),
-        (Reply::Raw(b"nonsense\r\n\r\n".to_vec()), Unavailable, "no token"),
-        (Reply::status(502), Unavailable, "502"),
-        (Reply::redirect(302, "https://elsewhere.example/"), Settings, "302"),
-        (Reply::status(404), Settings, "check the token_url"),
+        (SourceReply::ok("<html>Sign in</html>"), Settings, "no JSON"),
+        (SourceReply::ok("[]"), Settings, "no access_token"),
+        (SourceReply::ok("{}"), Settings, "no access_token"),
+        (SourceReply::ok("{\"access_token\": \"a\\u0001b\"}"), Settings, "cannot be used"),
+        (SourceReply::ok("{\"access_token\": \"\"}"), Settings, "cannot be used"),
+        (SourceReply::ok("{\"access_token\": \"t\", \"token_type\": \"mac\"}"), Settings, "bearer"),
+        (SourceReply::ok(long), Unavailable, "more than 65536 bytes"),
+        (SourceReply::Endless, Unavailable, "more than 65536 bytes"),
+        (SourceReply::Cut { declared: 100, body: b"{\"acc".to_vec() }, Unavailable, "broke off"),
+        (SourceReply::Raw(b"nonsense\r\n\r\n".to_vec()), Unavailable, "no token"),
+        (SourceReply::status(502), Unavailable, "502"),
+        (SourceReply::redirect(302, "https://elsewhere.example/"), Settings, "302"),
+        (SourceReply::status(404), Settings, "check the token_url"),
     ] {
         let house = House::open().await;
         house.answers(vec![reply.clone()]);
@@ -246,7 +247,7 @@ async fn a_token_without_an_end_is_renewed_soon_and_texts_are_numbers() {
 #[tokio::test]
 async fn while_the_server_is_away_the_old_token_is_good_until_its_end() {
     let house = House::open().await;
-    house.answers(vec![ok(&token(1)), Reply::status(503)]);
+    house.answers(vec![ok(&token(1)), SourceReply::status(503)]);
     let source = house.source(OAuthGrant::ClientCredentials);
     assert_eq!(text(&source.token().await), "access-1");
     house.pass(3_500);
@@ -314,9 +315,13 @@ async fn after_a_death_between_answer_and_store_the_next_node_takes_its_turn_and
         updated_at: house.clock.now(),
     };
     let put = DirectoryChange::PutOAuthState(dead, None);
-    assert_eq!(house.store.change(put, None).await.unwrap(), Changed::Done);
+    assert_eq!(house.store.change(put, None).await.unwrap(), ChangeResult::Done);
     let used = json!({"error": "invalid_grant", "error_description": "refresh token already used"});
-    house.answers(vec![Reply::Whole { status: 400, headers: vec![], body: used.to_string().into_bytes() }]);
+    house.answers(vec![SourceReply::Whole {
+        status: 400,
+        headers: vec![],
+        body: used.to_string().into_bytes(),
+    }]);
     house.pass(46);
     let error = house.source(OAuthGrant::RefreshToken).token().await.unwrap_err();
     assert_eq!(error.kind, TokenErrorKind::Refused);
@@ -334,7 +339,7 @@ async fn after_a_death_between_answer_and_store_the_next_node_takes_its_turn_and
 async fn what_could_not_be_stored_is_not_used_and_is_stored_the_next_time() {
     let house = House::open().await;
     let (gate, held) = ok(&rotated(1)).held();
-    house.answers(vec![held, Reply::status(500)]);
+    house.answers(vec![held, SourceReply::status(500)]);
     let node = house.node();
     let source = node.source(house.grant(OAuthGrant::RefreshToken));
     let asking = tokio::spawn({
@@ -346,7 +351,7 @@ async fn what_could_not_be_stored_is_not_used_and_is_stored_the_next_time() {
     let mine = house.state().await.unwrap();
     let over = OAuthState { renewing_until: None, version: mine.version + 1, ..mine.clone() };
     let put = DirectoryChange::PutOAuthState(over, Some(mine.version));
-    assert_eq!(house.store.change(put, None).await.unwrap(), Changed::Done);
+    assert_eq!(house.store.change(put, None).await.unwrap(), ChangeResult::Done);
     gate.send_replace(true);
     let error = asking.await.unwrap().unwrap_err();
     assert!(error.is_transient() && error.to_string().contains("could not be stored"), "{error}");
@@ -360,7 +365,7 @@ async fn what_could_not_be_stored_is_not_used_and_is_stored_the_next_time() {
 async fn a_server_that_wants_the_secret_as_a_password_gets_it_so() {
     let house = House::open().await;
     let unknown = json!({"error": "invalid_client"}).to_string().into_bytes();
-    house.answers(vec![Reply::Whole { status: 401, headers: vec![], body: unknown }, ok(&token(1))]);
+    house.answers(vec![SourceReply::Whole { status: 401, headers: vec![], body: unknown }, ok(&token(1))]);
     assert_eq!(text(&house.source(OAuthGrant::ClientCredentials).token().await), "access-1");
     let requests = house.server.requests();
     assert_eq!(requests[1].header("authorization"), Some("Basic Y2xpZW50OnMzY3JldA=="));

@@ -39,13 +39,13 @@ pub mod conformance;
 pub use driver::{memory, mysql, postgres, sqlite};
 pub use durable_write::until_durable;
 pub use error::StoreError;
-pub use nodes::liveness::{self as roster, Roster};
+pub use nodes::liveness::{self as roster, LivenessRoster};
 pub use port::{
-    Blobs, Catalogue, Directory, Inbound, Intake, Nodes, Operate, Prepare, Read, Report, Retain, Store,
-    Streams, Work,
+    BlobNameStore, CatalogueStore, DirectoryStore, InboundStore, IntakeStore, NodeStore, OperationStore,
+    PreparationStore, Read, ReportStore, RetentionStore, Store, StreamStore, WorkStore,
 };
 pub use queue::hand_over as handover;
-pub use reading::blocked_by::{self as holds, Holds};
+pub use reading::blocked_by::{self as holds, MessageBlockers};
 pub use reporting::hears_of;
 pub use sql::{durability, schema, server_info as facts};
 pub use tools::{transfer as copy, views};

@@ -2,7 +2,7 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_e2e::{ALLOW_LOOPBACK, ALLOW_NOTHING, Gateway, Opened, event_types, mail_with, noise, text};
-use postway_testkit::{HttpSource, Reply, SmtpSink};
+use postway_testkit::{HttpSource, SmtpSink, SourceReply};
 use serde_json::{Value, json};
 
 fn with_files(id: &str, files: Value) -> Value {
@@ -13,9 +13,9 @@ fn with_files(id: &str, files: Value) -> Value {
 async fn files_from_anywhere_arrive_byte_for_byte() -> anyhow::Result<()> {
     let (given, linked, asked, read) = (noise(3_000), noise(300_000), noise(70_000), noise(50_000));
     let source = HttpSource::start().await;
-    source.serve("/moved", Reply::redirect(302, source.url("/linked")));
-    source.serve("/linked", Reply::ok(linked.clone()));
-    source.serve("/documents", Reply::ok(asked.clone()));
+    source.serve("/moved", SourceReply::redirect(302, source.url("/linked")));
+    source.serve("/linked", SourceReply::ok(linked.clone()));
+    source.serve("/documents", SourceReply::ok(asked.clone()));
     let sink = SmtpSink::start().await;
     let mut gateway = Gateway::idle()?;
     let folder = gateway.folder().join("documents");
@@ -66,7 +66,7 @@ async fn files_from_anywhere_arrive_byte_for_byte() -> anyhow::Result<()> {
 #[tokio::test]
 async fn a_private_address_makes_the_mail_invalid_and_is_named() -> anyhow::Result<()> {
     let source = HttpSource::start().await;
-    source.serve("/a.bin", Reply::ok("a"));
+    source.serve("/a.bin", SourceReply::ok("a"));
     let gateway = Gateway::start_with(&[ALLOW_NOTHING]).await?;
     gateway.relay_with(9, json!({"host": "relay.example"})).await?;
     let port = source.address().port();
@@ -95,8 +95,8 @@ async fn a_source_that_fails_for_now_is_tried_again() -> anyhow::Result<()> {
     let document = noise(10_000);
     let source = HttpSource::start().await;
     // It asks for time enough to look at what waits.
-    let busy = Reply::status(503).header("retry-after", "12");
-    source.serve_in_turn("/a.bin", vec![busy, Reply::ok(document.clone())]);
+    let busy = SourceReply::status(503).header("retry-after", "12");
+    source.serve_in_turn("/a.bin", vec![busy, SourceReply::ok(document.clone())]);
     let sink = SmtpSink::start().await;
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_to(sink.port()).await?;

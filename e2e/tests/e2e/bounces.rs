@@ -3,7 +3,7 @@
 
 use postway_e2e::{ALLOW_LOOPBACK, Gateway, Receiver, events_of, eventually, mail, text};
 use postway_testkit::{
-    Action, Postfix, Reply, SmtpSink, Verb,
+    Postfix, SinkAction, SinkVerb, SmtpSink, SourceReply,
     dovecot::{Dovecot, PASSWORD},
 };
 use serde_json::{Value, json};
@@ -20,8 +20,8 @@ struct World {
 
 impl World {
     async fn make() -> Self {
-        let refuses = Action::reply("550 5.1.1 no such user here");
-        let next = SmtpSink::builder().on(Verb::Rcpt, refuses).start().await;
+        let refuses = SinkAction::reply("550 5.1.1 no such user here");
+        let next = SmtpSink::builder().on(SinkVerb::Rcpt, refuses).start().await;
         let dovecot = Dovecot::start();
         let postfix = Postfix::start(DOMAIN, MAILBOX, dovecot.lmtp_port(), next.port());
         Self { dovecot, postfix, _next: next }
@@ -49,7 +49,7 @@ async fn a_mail_to_nobody_comes_back_and_its_message_says_so() -> anyhow::Result
     gateway.relay_to(world.postfix.port()).await?;
     gateway.patch("/v1/tenants/default", json!({"bounce_domain": DOMAIN})).await?;
     world.watch(&gateway, &["bounces"]).await?;
-    let receiver = Receiver::subscribe(&gateway, vec![Reply::status(200)]).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![SourceReply::status(200)]).await?;
     let uid = gateway.send(mail("to-nobody", "nobody@gone.test")).await?;
 
     let message = bounced(&gateway, "to-nobody").await?;

@@ -3,7 +3,7 @@
 use anyhow::{Context, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_e2e::{ALLOW_LOOPBACK, Gateway, PATIENCE, Receiver, column, event_types, eventually, text};
-use postway_testkit::{HttpSource, Reply, SmtpSink, postgres::PostgresDatabase};
+use postway_testkit::{HttpSource, SmtpSink, SourceReply, postgres::PostgresDatabase};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::{
@@ -44,9 +44,9 @@ async fn offer(gateway: &Gateway, door: &str, mail: &Value) -> anyhow::Result<(S
 #[tokio::test]
 async fn what_the_sandbox_took_is_captured_in_the_api_the_webhook_and_the_report() -> anyhow::Result<()> {
     let source = HttpSource::start().await;
-    source.serve("/reports", Reply::status(200));
+    source.serve("/reports", SourceReply::status(200));
     let gateway = Gateway::start_untouched(&[ALLOW_LOOPBACK]).await?;
-    let webhook = Receiver::subscribe(&gateway, vec![Reply::status(200)]).await?;
+    let webhook = Receiver::subscribe(&gateway, vec![SourceReply::status(200)]).await?;
     let client = json!({"url": source.url(""), "path": "/reports"});
     let outbox = json!({"callback_form": "outbox", "client_sync": client});
     gateway.patch("/v1/tenants/default", outbox).await?;

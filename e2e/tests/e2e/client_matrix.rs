@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, process::Output, sync::Arc};
 use anyhow::{Context, ensure};
 use futures::future::join_all;
 use postway_e2e::{Gateway, Opened, PATIENCE, eventually, text};
-use postway_testkit::{ClientScript, Dkimpy, HttpSource, MailClients, ReceivedMail, Reply, SmtpSink};
+use postway_testkit::{ClientScript, Dkimpy, HttpSource, MailClients, ReceivedMail, SmtpSink, SourceReply};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -188,7 +188,7 @@ async fn every_library_verifies_a_call_and_refuses_another_body() -> anyhow::Res
     const HOOK: &str = "/hook";
     let matrix = Matrix::set().await?;
     let receiver = HttpSource::start().await;
-    receiver.serve(HOOK, Reply::status(200));
+    receiver.serve(HOOK, SourceReply::status(200));
     let hook = json!({"url": receiver.url(HOOK), "events": ["email.sent"]});
     let hook = matrix.gateway.post("/v1/webhooks", hook).await?;
     let mail = json!({"from": "shop@example.com", "to": "ada@example.net", "subject": "Hello", "text": "Hi"});

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use postway_e2e::{
     Gateway, GatewayDisk, Load, audit, eventually, mail, mail_with, node_env, nodes_of, start_node, text,
 };
-use postway_testkit::{Action, Hold, SmtpSink, Verb, postgres::PostgresDatabase};
+use postway_testkit::{SinkAction, SinkPause, SinkVerb, SmtpSink, postgres::PostgresDatabase};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -112,8 +112,8 @@ async fn a_clock_set_by_an_hour_under_load_loses_and_stops_nothing() -> anyhow::
     let mut gateway = Gateway::idle()?;
     let disk = GatewayDisk::under(&gateway)?;
     gateway.launch(&disk.env(&[])).await?;
-    let delay = Action::Delay(Duration::from_millis(8)).recorded();
-    let sink = SmtpSink::builder().on(Verb::Dot, delay).start().await;
+    let delay = SinkAction::Delay(Duration::from_millis(8)).recorded();
+    let sink = SmtpSink::builder().on(SinkVerb::Dot, delay).start().await;
     gateway.relay_with(sink.port(), json!({"max_connections": 4})).await?;
     let load = Load::start(&[gateway.client()], false);
     // One that waits, and whose time is over in half an hour: it ends once somebody has looked at the new time.
@@ -126,7 +126,7 @@ async fn a_clock_set_by_an_hour_under_load_loses_and_stops_nothing() -> anyhow::
     for (ahead, set_back) in
         [HOUR, SignedDuration::ZERO, -HOUR, SignedDuration::ZERO].into_iter().zip(noticed)
     {
-        let hold = Hold::new();
+        let hold = SinkPause::new();
         sink.hold_next_dot(&hold);
         hold.reached().await;
         disk.set_clock(i64::try_from(ahead.as_millis())?)?;

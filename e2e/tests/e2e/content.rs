@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use postway_e2e::{
     ALLOW_LOOPBACK, Gateway, Opened, PATIENCE, column, event_types, files_below, mail_with, text,
 };
-use postway_testkit::{HttpSource, Reply, SmtpSink};
+use postway_testkit::{HttpSource, SmtpSink, SourceReply};
 use reqwest::{Method, StatusCode, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ async fn a_missing_variable_is_refused_by_its_name() -> anyhow::Result<()> {
 #[tokio::test]
 async fn a_dry_run_checks_everything_and_stores_nothing() -> anyhow::Result<()> {
     let source = HttpSource::start().await;
-    source.serve("/a.pdf", Reply::ok("%PDF-1.7 something"));
+    source.serve("/a.pdf", SourceReply::ok("%PDF-1.7 something"));
     let sink = SmtpSink::start().await;
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_to(sink.port()).await?;

@@ -2,7 +2,7 @@
 //! a mail goes out once, without doubt; after it exactly that mail is in doubt, and goes out again.
 
 use postway_e2e::{Gateway, column, copies, event_types, events_of, eventually, mail, mail_with, text};
-use postway_testkit::{Action, SmtpSink, Verb, mariadb::MariaDb, postgres::PostgresDatabase};
+use postway_testkit::{SinkAction, SinkVerb, SmtpSink, mariadb::MariaDb, postgres::PostgresDatabase};
 use reqwest::Method;
 use serde_json::json;
 
@@ -130,7 +130,7 @@ async fn crash_at_commits(point: &str) -> anyhow::Result<()> {
 #[tokio::test]
 async fn a_successor_and_its_new_time_are_whole_or_absent_whichever_commit_is_struck() -> anyhow::Result<()> {
     let sink = SmtpSink::builder()
-        .rule(|event| (event.verb == Verb::Dot).then(|| Action::Cut.recorded()))
+        .rule(|event| (event.verb == SinkVerb::Dot).then(|| SinkAction::Cut.recorded()))
         .start()
         .await;
     let mut gateway = Gateway::start().await?;

@@ -8,7 +8,9 @@ use postway_e2e::{
     Gateway, Load, PATIENCE, audit, check_history, copies, event_types, eventually, mail, node_env,
     start_node, text,
 };
-use postway_testkit::{Action, Hold, SmtpSink, TcpProxy, Verb, mariadb::MariaDb, postgres::PostgresDatabase};
+use postway_testkit::{
+    SinkAction, SinkPause, SinkVerb, SmtpSink, TcpProxy, mariadb::MariaDb, postgres::PostgresDatabase,
+};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
@@ -80,8 +82,10 @@ async fn so_is_mariadb() -> anyhow::Result<()> {
 }
 
 async fn lost_in_mid_run(url: &str) -> anyhow::Result<()> {
-    let sink =
-        SmtpSink::builder().on(Verb::Dot, Action::Delay(Duration::from_millis(8)).recorded()).start().await;
+    let sink = SmtpSink::builder()
+        .on(SinkVerb::Dot, SinkAction::Delay(Duration::from_millis(8)).recorded())
+        .start()
+        .await;
     let cable = TcpProxy::to(url).await;
     let gateway = start_node(cable.url(), NAME).await?;
     gateway.relay_with(sink.port(), json!({"max_connections": 6})).await?;
@@ -121,8 +125,8 @@ async fn nor_does_mariadb() -> anyhow::Result<()> {
 /// Two nodes with mail on the wire lose sight of the database and of each other. Neither may take the other for dead when
 /// it comes back, before the relay's answers have landed.
 async fn lost_with_mail_on_the_wire(url: &str) -> anyhow::Result<()> {
-    let hold = Hold::new();
-    let sink = SmtpSink::builder().on(Verb::Dot, Action::Hold(hold.clone()).recorded()).start().await;
+    let hold = SinkPause::new();
+    let sink = SmtpSink::builder().on(SinkVerb::Dot, SinkAction::Hold(hold.clone()).recorded()).start().await;
     let cable = TcpProxy::to(url).await;
     let nodes =
         [start_node(cable.url(), "first.example").await?, start_node(cable.url(), "second.example").await?];

@@ -7,7 +7,7 @@ use postway_e2e::{
     ALLOW_LOOPBACK, Gateway, GatewayDisk, Load, Opened, PATIENCE, audit, eventually, files_below, mail,
     mail_with, noise, text,
 };
-use postway_testkit::{DiskFault, Hold, HttpSource, Reply, SmtpSink};
+use postway_testkit::{DiskFault, HttpSource, SinkPause, SmtpSink, SourceReply};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
@@ -72,7 +72,7 @@ async fn a_disk_that_fails_or_is_full_costs_nothing_acknowledged() -> anyhow::Re
 /// Its earlier life left a lease behind, which a start takes back before it takes work: on a full disk it cannot.
 #[tokio::test]
 async fn a_start_on_a_full_disk_waits_for_room() -> anyhow::Result<()> {
-    let (sink, hold) = (SmtpSink::start().await, Hold::new());
+    let (sink, hold) = (SmtpSink::start().await, SinkPause::new());
     sink.hold_next_dot(&hold);
     let mut gateway = Gateway::idle()?;
     let disk = GatewayDisk::under(&gateway)?;
@@ -166,7 +166,7 @@ async fn a_full_cache_costs_no_mail() -> anyhow::Result<()> {
     let files = [noise(20_000), noise(20_000)];
     for ((n, fault), file) in faults.into_iter().enumerate().zip(&files) {
         let path = format!("/file-{n}");
-        source.serve(&path, Reply::ok(file.clone()));
+        source.serve(&path, SourceReply::ok(file.clone()));
         stage.disk.break_with(fault, "/cache/")?;
         let hits = stage.disk.hits()?;
         let id = format!("mail-{n}");

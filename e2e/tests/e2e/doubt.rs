@@ -1,13 +1,13 @@
 //! The dot went out and no answer came: sent again under the same name, or held for somebody's word.
 
 use postway_e2e::{Gateway, column, copies, event_types, events_of, eventually, mail, mail_with, text};
-use postway_testkit::{Action, SmtpSink, Verb};
+use postway_testkit::{SinkAction, SinkVerb, SmtpSink};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 /// A relay that takes the first `count` mails and hangs up without a word.
 async fn silent_taker(count: usize) -> SmtpSink {
-    SmtpSink::builder().times(count, Verb::Dot, Action::Cut.recorded()).start().await
+    SmtpSink::builder().times(count, SinkVerb::Dot, SinkAction::Cut.recorded()).start().await
 }
 
 #[tokio::test]
@@ -89,8 +89,8 @@ async fn a_held_doubt_waits_for_somebodys_word() -> anyhow::Result<()> {
 async fn half_in_doubt(refusals: u32, delay_s: u32) -> anyhow::Result<(SmtpSink, Gateway)> {
     let sink = SmtpSink::builder()
         .rule(move |event| {
-            let refused = event.verb == Verb::Rcpt && event.argument.starts_with("later@");
-            (refused && event.tries <= refusals as usize).then(|| Action::reply("450 4.2.0 greylisted"))
+            let refused = event.verb == SinkVerb::Rcpt && event.argument.starts_with("later@");
+            (refused && event.tries <= refusals as usize).then(|| SinkAction::reply("450 4.2.0 greylisted"))
         })
         .start()
         .await;
@@ -148,8 +148,10 @@ async fn what_may_have_been_sent_stays_in_doubt_when_the_rest_is_cancelled() -> 
 /// A relay that takes a mail, hangs up without a word, and answers so whenever it is offered again.
 async fn taken_then(answer: &'static str) -> SmtpSink {
     SmtpSink::builder()
-        .times(1, Verb::Dot, Action::Cut.recorded())
-        .rule(move |event| (event.verb == Verb::Rcpt && event.tries > 1).then(|| Action::reply(answer)))
+        .times(1, SinkVerb::Dot, SinkAction::Cut.recorded())
+        .rule(move |event| {
+            (event.verb == SinkVerb::Rcpt && event.tries > 1).then(|| SinkAction::reply(answer))
+        })
         .start()
         .await
 }
@@ -180,7 +182,7 @@ async fn a_refusal_of_the_second_copy_does_not_hide_that_the_first_may_have_arri
 
 #[tokio::test]
 async fn a_doubt_that_waits_beyond_its_time_is_held() -> anyhow::Result<()> {
-    let sink = SmtpSink::builder().times(1, Verb::Dot, Action::Cut.recorded()).start().await;
+    let sink = SmtpSink::builder().times(1, SinkVerb::Dot, SinkAction::Cut.recorded()).start().await;
     let gateway = Gateway::start().await?;
     gateway.relay_with(sink.port(), json!({"retry": {"delays_s": [15], "jitter": 0.0}})).await?;
     let expires_at = gateway.now().await? + jiff::SignedDuration::from_secs(25);

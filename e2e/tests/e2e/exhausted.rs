@@ -1,12 +1,12 @@
 //! A relay that never takes the mail makes it a dead letter, which can be replayed.
 
 use postway_e2e::{Gateway, column, event_types, mail};
-use postway_testkit::{Action, SmtpSink, Verb};
+use postway_testkit::{SinkAction, SinkVerb, SmtpSink};
 use serde_json::json;
 
 #[tokio::test]
 async fn a_mail_without_retries_left_is_a_dead_letter_and_can_be_replayed() -> anyhow::Result<()> {
-    let sink = SmtpSink::builder().on(Verb::Mail, Action::reply("451 4.3.0 not now")).start().await;
+    let sink = SmtpSink::builder().on(SinkVerb::Mail, SinkAction::reply("451 4.3.0 not now")).start().await;
     let gateway = Gateway::start().await?;
     let retry = json!({"retry": {"delays_s": [1, 1], "jitter": 0.0}});
     gateway.relay_with(sink.port(), retry).await?;

@@ -1,15 +1,15 @@
 //! What is urgent does not wait behind what is not.
 
 use postway_e2e::{Gateway, PATIENCE, eventually, mail_with};
-use postway_testkit::{Action, Hold, SmtpSink, Verb};
+use postway_testkit::{SinkAction, SinkPause, SinkVerb, SmtpSink};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn an_immediate_mail_goes_before_a_backlog_of_low_ones() -> anyhow::Result<()> {
     const BACKLOG: usize = 40;
-    let hold = Hold::new();
-    let sink = SmtpSink::builder().on(Verb::Dot, Action::Hold(hold.clone())).start().await;
+    let hold = SinkPause::new();
+    let sink = SmtpSink::builder().on(SinkVerb::Dot, SinkAction::Hold(hold.clone())).start().await;
     let gateway = Gateway::start().await?;
     gateway.relay_with(sink.port(), json!({"max_connections": 1})).await?;
     let low: Vec<Value> = (0..BACKLOG)
@@ -57,8 +57,8 @@ async fn mails_of_one_call_leave_in_its_order() -> anyhow::Result<()> {
 #[tokio::test]
 async fn a_tenant_whose_relay_hangs_leaves_places_for_others() -> anyhow::Result<()> {
     const STUCK: usize = 60;
-    let (hangs, works) = (Hold::new(), SmtpSink::start().await);
-    let sink = SmtpSink::builder().on(Verb::Dot, Action::Hold(hangs.clone())).start().await;
+    let (hangs, works) = (SinkPause::new(), SmtpSink::start().await);
+    let sink = SmtpSink::builder().on(SinkVerb::Dot, SinkAction::Hold(hangs.clone())).start().await;
     let gateway = Gateway::start_with(&[("POSTWAY_DISPATCH_MAX_IN_FLIGHT", "40")]).await?;
     gateway.relay_with(sink.port(), json!({"max_connections": 40})).await?;
     let mails: Vec<Value> =

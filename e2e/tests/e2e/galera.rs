@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use postway_e2e::{Load, a_while, audit, eventually, node_env, nodes_of, start_node};
 use postway_testkit::{
-    Action, SmtpSink, Verb,
+    SinkAction, SinkVerb, SmtpSink,
     galera::{GaleraCluster, NODES},
 };
 use serde_json::json;
@@ -18,7 +18,7 @@ const DOT_DELAY: Duration = Duration::from_millis(20);
 async fn killing_a_database_node_and_a_gateway_loses_nothing() -> anyhow::Result<()> {
     let cluster = Arc::new(spawn_blocking(GaleraCluster::start).await?);
     let urls = cluster.create_database();
-    let sink = SmtpSink::builder().on(Verb::Dot, Action::Delay(DOT_DELAY).recorded()).start().await;
+    let sink = SmtpSink::builder().on(SinkVerb::Dot, SinkAction::Delay(DOT_DELAY).recorded()).start().await;
     let mut gateways = Vec::new();
     for (url, name) in urls.iter().zip(NAMES) {
         gateways.push(start_node(url, name).await?);

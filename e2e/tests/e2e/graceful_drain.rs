@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postway_e2e::{Gateway, PATIENCE, event_types, events_of, mail};
-use postway_testkit::{Action, Hold, SmtpSink, Verb};
+use postway_testkit::{SinkAction, SinkPause, SinkVerb, SmtpSink};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -12,9 +12,9 @@ const STOPPING: &str = "stopping: finishing what is on the wire";
 const SOON: Duration = Duration::from_secs(25);
 
 /// A relay that keeps the first final dot waiting, and a gateway with a mail at that point.
-async fn held_at_the_dot(env: &[(&str, &str)]) -> anyhow::Result<(SmtpSink, Hold, Gateway)> {
-    let hold = Hold::new();
-    let sink = SmtpSink::builder().once(Verb::Dot, Action::Hold(hold.clone())).start().await;
+async fn held_at_the_dot(env: &[(&str, &str)]) -> anyhow::Result<(SmtpSink, SinkPause, Gateway)> {
+    let hold = SinkPause::new();
+    let sink = SmtpSink::builder().once(SinkVerb::Dot, SinkAction::Hold(hold.clone())).start().await;
     let gateway = Gateway::start_with(env).await?;
     gateway.relay_with(sink.port(), json!({"max_connections": 1})).await?;
     gateway.send(mail("slow", "ada@example.net")).await?;
@@ -58,8 +58,8 @@ async fn a_second_signal_stops_at_once() -> anyhow::Result<()> {
 async fn what_was_not_started_is_sent_once_after_the_restart() -> anyhow::Result<()> {
     let (sink, hold, mut gateway) = held_at_the_dot(&[]).await?;
     // The stop begins a moment after it is logged; what follows takes longer than that.
-    let slow = Action::Delay(Duration::from_millis(500)).recorded();
-    sink.add_rule(move |event| (event.verb == Verb::Dot).then(|| slow.clone()));
+    let slow = SinkAction::Delay(Duration::from_millis(500)).recorded();
+    sink.add_rule(move |event| (event.verb == SinkVerb::Dot).then(|| slow.clone()));
     let waiting = ["w1", "w2", "w3", "w4"];
     for id in waiting {
         gateway.send(mail(id, "ada@example.net")).await?;

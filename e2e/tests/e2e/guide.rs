@@ -15,7 +15,7 @@ use postway_e2e::{
     ALLOW_LOOPBACK, Client, Gateway, PATIENCE, binary, column, event_types, eventually, mail_with, noise,
     text,
 };
-use postway_testkit::{ClosedPort, SmtpSink, node::Node};
+use postway_testkit::{ClosedPort, SmtpSink, node::NodeJs};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::{
@@ -30,7 +30,7 @@ const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guide");
 async fn interpreter(name: &str) -> String {
     match name.ends_with(".py") {
         true => "python3".to_owned(),
-        false => Node::installed().say("console.log(process.execPath)", &[]).await.trim().to_owned(),
+        false => NodeJs::installed().say("console.log(process.execPath)", &[]).await.trim().to_owned(),
     }
 }
 

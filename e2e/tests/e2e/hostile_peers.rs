@@ -1,20 +1,20 @@
 //! A relay that speaks nonsense costs its own mail some time, and nobody else's.
 
 use postway_e2e::{Gateway, mail, mail_with, text};
-use postway_testkit::{Action, SmtpSink, Verb};
+use postway_testkit::{SinkAction, SinkVerb, SmtpSink};
 use serde_json::json;
 
 #[tokio::test]
 async fn nonsense_is_classified_and_tried_again_while_others_go_through() -> anyhow::Result<()> {
-    let garbage = Action::Raw(b"\x00\xff\xfe not smtp at all \x80\r\n".to_vec());
+    let garbage = SinkAction::Raw(b"\x00\xff\xfe not smtp at all \x80\r\n".to_vec());
     let peers = [
-        ("garbage", Verb::Connect, garbage.clone(), "protocol"),
-        ("garbage-to-mail", Verb::Mail, garbage, "protocol"),
-        ("endless-line", Verb::Connect, Action::Endless, "protocol"),
-        ("endless-ehlo", Verb::Ehlo, Action::Endless, "protocol"),
-        ("hangs-up", Verb::Connect, Action::Cut, "network"),
-        ("hangs-up-at-data", Verb::Data, Action::Cut, "network"),
-        ("says-no", Verb::Connect, Action::reply("421 4.3.2 too busy"), "server_busy"),
+        ("garbage", SinkVerb::Connect, garbage.clone(), "protocol"),
+        ("garbage-to-mail", SinkVerb::Mail, garbage, "protocol"),
+        ("endless-line", SinkVerb::Connect, SinkAction::Endless, "protocol"),
+        ("endless-ehlo", SinkVerb::Ehlo, SinkAction::Endless, "protocol"),
+        ("hangs-up", SinkVerb::Connect, SinkAction::Cut, "network"),
+        ("hangs-up-at-data", SinkVerb::Data, SinkAction::Cut, "network"),
+        ("says-no", SinkVerb::Connect, SinkAction::reply("421 4.3.2 too busy"), "server_busy"),
     ];
     let gateway = Gateway::start().await?;
     let good = SmtpSink::start().await;

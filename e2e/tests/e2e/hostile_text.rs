@@ -4,7 +4,7 @@
 
 use postway_e2e::{ALLOW_LOOPBACK, Browser, Gateway, eventually, mail_with, text};
 use postway_testkit::{
-    Action, HttpSource, ImapAct, ImapSink, SmtpSink, Verb,
+    HttpSource, ImapAct, ImapSink, SinkAction, SinkVerb, SmtpSink,
     dovecot::{Dovecot, PASSWORD},
 };
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ async fn what_strangers_write_is_shown_as_text_and_does_nothing() -> anyhow::Res
     let source = HttpSource::start().await;
     let beacon = source.url("").trim_end_matches('/').to_owned();
     let reply = format!("550 5.1.1 {}", hostile("reply", &beacon));
-    let sink = SmtpSink::builder().on(Verb::Rcpt, Action::reply(&reply)).start().await;
+    let sink = SmtpSink::builder().on(SinkVerb::Rcpt, SinkAction::reply(&reply)).start().await;
     let dovecot = Dovecot::start();
     dovecot.append(USER, "INBOX", received(&beacon).as_bytes());
     let words = format!("TAG NO {}\r\n", hostile("imap", &beacon));

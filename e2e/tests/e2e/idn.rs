@@ -2,7 +2,7 @@
 
 use postway_e2e::{Gateway, PATIENCE, column, eventually, mail, mail_with, text};
 use postway_testkit::{
-    Action, Hold, SmtpSink, Verb,
+    SinkAction, SinkPause, SinkVerb, SmtpSink,
     dovecot::{Dovecot, PASSWORD},
 };
 use reqwest::Method;
@@ -57,10 +57,10 @@ async fn a_suppression_in_one_spelling_holds_for_the_other() -> anyhow::Result<(
 /// Settings are written as people write names; what they are held against has A-labels.
 #[tokio::test]
 async fn limits_of_destinations_and_the_envelope_sender_take_u_labels() -> anyhow::Result<()> {
-    let at_dot = Hold::new();
+    let at_dot = SinkPause::new();
     let sink = SmtpSink::builder()
         .without("SMTPUTF8")
-        .once(Verb::Dot, Action::Hold(at_dot.clone()).recorded())
+        .once(SinkVerb::Dot, SinkAction::Hold(at_dot.clone()).recorded())
         .start()
         .await;
     let gateway = Gateway::start().await?;

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use postway_e2e::{copies, event_types, events_of, eventually, mail, nodes_of, start_node};
-use postway_testkit::{Action, Hold, SmtpSink, Verb, postgres::PostgresDatabase, tcp_proxy::TcpProxy};
+use postway_testkit::{
+    SinkAction, SinkPause, SinkVerb, SmtpSink, postgres::PostgresDatabase, tcp_proxy::TcpProxy,
+};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -44,9 +46,9 @@ async fn a_permission_whose_answer_came_too_late_is_not_used() -> anyhow::Result
 async fn outcomes_land_soon_after_every_connection_went_silent() -> anyhow::Result<()> {
     let database = PostgresDatabase::create();
     let cable = TcpProxy::to(&database.url()).await;
-    let (hold, mails) = (Hold::new(), 10);
+    let (hold, mails) = (SinkPause::new(), 10);
     let at_dot = hold.clone();
-    let sink = SmtpSink::builder().on(Verb::Dot, Action::Hold(at_dot).recorded()).start().await;
+    let sink = SmtpSink::builder().on(SinkVerb::Dot, SinkAction::Hold(at_dot).recorded()).start().await;
     let busy = start_node(cable.url(), "busy.example").await?;
     busy.relay_with(sink.port(), json!({"max_connections": mails})).await?;
     let ids: Vec<String> = (0..mails).map(|n| format!("mail-{n}")).collect();

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use postway_e2e::{Gateway, Load, PATIENCE, a_while, audit, binary};
-use postway_testkit::{Action, Hold, SmtpSink, Verb, mariadb::MariaDb, postgres::PostgresDatabase};
+use postway_testkit::{
+    SinkAction, SinkPause, SinkVerb, SmtpSink, mariadb::MariaDb, postgres::PostgresDatabase,
+};
 use serde_json::{Value, json};
 use tokio::{process::Command, time::timeout};
 
@@ -30,7 +32,7 @@ async fn nor_do_they_on_mariadb() -> anyhow::Result<()> {
 }
 
 async fn kill_again_and_again(kills: usize, env: &[(&str, &str)]) -> anyhow::Result<()> {
-    let sink = SmtpSink::builder().on(Verb::Dot, Action::Delay(DOT_DELAY).recorded()).start().await;
+    let sink = SmtpSink::builder().on(SinkVerb::Dot, SinkAction::Delay(DOT_DELAY).recorded()).start().await;
     let mut gateway = Gateway::start_with(env).await?;
     gateway.relay_with(sink.port(), json!({"max_connections": 6})).await?;
     let load = Load::start(&[gateway.client()], false);
@@ -41,7 +43,7 @@ async fn kill_again_and_again(kills: usize, env: &[(&str, &str)]) -> anyhow::Res
     }
     // However slow the machine, and wherever the kills above struck: this one strikes a mail whose dot is out.
     load.wait_for(kills * 5).await?;
-    let hold = Hold::new();
+    let hold = SinkPause::new();
     sink.hold_next_dot(&hold);
     // A load that was refused has ended, and nothing would come.
     timeout(PATIENCE, hold.reached()).await.context("no mail came to its dot")?;

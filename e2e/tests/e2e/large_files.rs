@@ -2,7 +2,7 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_e2e::{ALLOW_LOOPBACK, Bucket, Gateway, Opened, files_below, mail_with, noise, text};
-use postway_testkit::{HttpSource, Reply, SmtpSink};
+use postway_testkit::{HttpSource, SmtpSink, SourceReply};
 use reqwest::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ async fn a_large_file_is_mailed_as_a_link_that_gives_it_to_whoever_has_it() -> a
     let mut gateway = start(&sink, &[("POSTWAY_PUBLIC_URL", PUBLIC), ALLOW_LOOPBACK]).await?;
     let (given, fetched) = (noise(FILE_BYTES), noise(FILE_BYTES));
     let source = HttpSource::start().await;
-    source.serve("/b.bin", Reply::ok(fetched.clone()));
+    source.serve("/b.bin", SourceReply::ok(fetched.clone()));
     let files = json!([
         {"filename": "a \"b\".bin", "content": BASE64_STANDARD.encode(&given)},
         {"filename": "b.bin", "url": source.url("/b.bin")},

@@ -2,14 +2,14 @@
 
 use anyhow::Context;
 use postway_e2e::{Gateway, eventually, mail_with};
-use postway_testkit::{Action, SmtpSink, Verb};
+use postway_testkit::{SinkAction, SinkVerb, SmtpSink};
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
 /// A relay that greylists once, refuses one recipient with its address in the answer, and takes the rest.
 async fn talkative_relay() -> SmtpSink {
     SmtpSink::builder()
-        .once(Verb::Dot, Action::reply("451 4.2.0 <private-person@example.net> greylisted"))
+        .once(SinkVerb::Dot, SinkAction::reply("451 4.2.0 <private-person@example.net> greylisted"))
         .rcpt("refused-person@", "550 5.1.1 <refused-person@example.net> does not live here")
         .start()
         .await

@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_e2e::{ALLOW_LOOPBACK, Gateway, eventually, mail_with, text};
 use postway_testkit::{
-    HttpSource, Reply, SmtpSink,
+    HttpSource, SmtpSink, SourceReply,
     dovecot::{Dovecot, PASSWORD},
 };
 use reqwest::Method;
@@ -192,8 +192,8 @@ fn unended_mail(key: &str, tenant: &str) -> bytes::Bytes {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_process_stays_below_its_ceiling_whatever_is_asked_of_it() -> anyhow::Result<()> {
     let (sink, source) = (SmtpSink::start().await, HttpSource::start().await);
-    source.serve("/stalled", Reply::Stalled { declared: 90 << 20, body: vec![b'x'; 8 * MIB] });
-    source.serve("/endless", Reply::Endless);
+    source.serve("/stalled", SourceReply::Stalled { declared: 90 << 20, body: vec![b'x'; 8 * MIB] });
+    source.serve("/endless", SourceReply::Endless);
     let mut gateway = Gateway::start_with(&[
         ALLOW_LOOPBACK,
         ("POSTWAY_SMTP_LISTEN", "127.0.0.1:0"),

@@ -2,7 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 use postway_e2e::{Gateway, Ran, column, event_types, events_of, mail, mail_with, text};
-use postway_testkit::{Action, SmtpSink, TestCert, Verb, mariadb::MariaDb, postgres::PostgresDatabase};
+use postway_testkit::{
+    SinkAction, SinkVerb, SmtpSink, TestCert, mariadb::MariaDb, postgres::PostgresDatabase,
+};
 use serde_json::{Value, json};
 
 const USER: &str = "gateway-user";
@@ -29,7 +31,7 @@ async fn furnished(sink: &SmtpSink, cert: &TestCert) -> anyhow::Result<(Gateway,
     // Late enough to be waiting still when the gateway stops.
     let send_at = text(&done, "sent_at").parse::<Timestamp>()? + SignedDuration::from_secs(30);
     gateway.send(mail_with("later", "ada@example.net", json!({"send_at": send_at.to_string()}))).await?;
-    sink.add_rule(|event| (event.verb == Verb::Mail).then_some(Action::Silence));
+    sink.add_rule(|event| (event.verb == SinkVerb::Mail).then_some(SinkAction::Silence));
     gateway.send(mail("struck", "ada@example.net")).await?;
     gateway.wait_for("struck", "sending").await?;
     gateway.kill().await?;
@@ -104,7 +106,7 @@ async fn moves_to(url: &str) -> anyhow::Result<()> {
     assert!(gateway.terminate().await?.success());
 
     // The old house is as it was left.
-    sink.add_rule(|event| (event.verb == Verb::Mail).then_some(Action::reply("451 4.3.0 not now")));
+    sink.add_rule(|event| (event.verb == SinkVerb::Mail).then_some(SinkAction::reply("451 4.3.0 not now")));
     gateway.launch(&[]).await?;
     assert_eq!(seen(&gateway).await?, moved);
     assert_eq!(column(&moved[2], "recipients", "status"), ["sent"]);

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use postway_e2e::{Load, PATIENCE, a_while, audit, eventually, node_env, start_node};
-use postway_testkit::{Action, Hold, SmtpSink, Verb, mariadb::MariaDb, postgres::PostgresDatabase};
+use postway_testkit::{
+    SinkAction, SinkPause, SinkVerb, SmtpSink, mariadb::MariaDb, postgres::PostgresDatabase,
+};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -14,7 +16,7 @@ const KILLS: usize = 12;
 const DOT_DELAY: Duration = Duration::from_millis(20);
 
 async fn kill_in_turns(url: &str) -> anyhow::Result<()> {
-    let sink = SmtpSink::builder().on(Verb::Dot, Action::Delay(DOT_DELAY).recorded()).start().await;
+    let sink = SmtpSink::builder().on(SinkVerb::Dot, SinkAction::Delay(DOT_DELAY).recorded()).start().await;
     let names = ["first.example", "second.example"];
     let mut nodes = [start_node(url, names[0]).await?, start_node(url, names[1]).await?];
     nodes[0].relay_with(sink.port(), json!({"max_connections": 6})).await?;
@@ -36,7 +38,7 @@ async fn kill_in_turns(url: &str) -> anyhow::Result<()> {
         Ok(all_sent.then_some(()))
     })
     .await?;
-    let hold = Hold::new();
+    let hold = SinkPause::new();
     sink.hold_next_dot(&hold);
     // A load that was refused has ended, and nothing would come.
     timeout(PATIENCE, hold.reached()).await.context("no mail came to its dot")?;

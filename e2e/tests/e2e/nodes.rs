@@ -5,7 +5,7 @@ use std::time::Duration;
 use postway_e2e::{
     Gateway, PATIENCE, copies, event_types, events_of, eventually, mail, nodes_of, start_node,
 };
-use postway_testkit::{Action, Hold, SmtpSink, Verb, postgres::PostgresDatabase};
+use postway_testkit::{SinkAction, SinkPause, SinkVerb, SmtpSink, postgres::PostgresDatabase};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -52,8 +52,8 @@ async fn nodes_list_each_other_until_they_leave_or_die() -> anyhow::Result<()> {
 /// A node with one mail before its dot and one behind it, both waiting for the relay's word, and an onlooker.
 struct Stage {
     sink: SmtpSink,
-    at_rcpt: Hold,
-    at_dot: Hold,
+    at_rcpt: SinkPause,
+    at_dot: SinkPause,
     busy: Gateway,
     other: Gateway,
     early: String,
@@ -64,16 +64,16 @@ struct Stage {
 impl Stage {
     async fn set() -> anyhow::Result<Self> {
         let database = PostgresDatabase::create();
-        let (at_rcpt, at_dot) = (Hold::new(), Hold::new());
+        let (at_rcpt, at_dot) = (SinkPause::new(), SinkPause::new());
         let (rcpt_hold, dot_hold) = (at_rcpt.clone(), at_dot.clone());
         let sink = SmtpSink::builder()
             .rule(move |event| {
                 let early =
-                    event.verb == Verb::Rcpt && event.argument.starts_with("early@") && event.tries == 1;
-                early.then(|| Action::Hold(rcpt_hold.clone()))
+                    event.verb == SinkVerb::Rcpt && event.argument.starts_with("early@") && event.tries == 1;
+                early.then(|| SinkAction::Hold(rcpt_hold.clone()))
             })
             // The other mail waits before its dot, so the first dot is this one's.
-            .once(Verb::Dot, Action::Hold(dot_hold).recorded())
+            .once(SinkVerb::Dot, SinkAction::Hold(dot_hold).recorded())
             .start()
             .await;
         let busy = start_node(&database.url(), "busy.example").await?;
@@ -143,8 +143,10 @@ async fn a_node_that_was_taken_for_dead_comes_back_and_its_late_writes_are_refus
 #[tokio::test]
 async fn a_node_without_a_free_connection_shares_its_mail() -> anyhow::Result<()> {
     let database = PostgresDatabase::create();
-    let sink =
-        SmtpSink::builder().on(Verb::Dot, Action::Delay(Duration::from_millis(300)).recorded()).start().await;
+    let sink = SmtpSink::builder()
+        .on(SinkVerb::Dot, SinkAction::Delay(Duration::from_millis(300)).recorded())
+        .start()
+        .await;
     let first = start_node(&database.url(), "first.example").await?;
     let second = start_node(&database.url(), "second.example").await?;
     first.relay_with(sink.port(), json!({"max_connections": 1})).await?;

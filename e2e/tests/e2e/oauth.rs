@@ -2,21 +2,21 @@
 //! with a new token in hand.
 
 use postway_e2e::{Gateway, files_below, holds, mail};
-use postway_testkit::{HttpSource, Reply, SmtpSink};
+use postway_testkit::{HttpSource, SmtpSink, SourceReply};
 use serde_json::{Value, json};
 
 const USER: &str = "shop@example.com";
 
-fn ok(answer: Value) -> Reply {
-    Reply::ok(answer.to_string()).header("content-type", "application/json")
+fn ok(answer: Value) -> SourceReply {
+    SourceReply::ok(answer.to_string()).header("content-type", "application/json")
 }
 
-fn refused(error: &str, description: &str) -> Reply {
+fn refused(error: &str, description: &str) -> SourceReply {
     let body = json!({"error": error, "error_description": description}).to_string().into_bytes();
-    Reply::Whole { status: 400, headers: Vec::new(), body }
+    SourceReply::Whole { status: 400, headers: Vec::new(), body }
 }
 
-fn token(number: u32) -> Reply {
+fn token(number: u32) -> SourceReply {
     ok(json!({"access_token": format!("access-token-{number}"), "token_type": "Bearer", "expires_in": 3600,
         "refresh_token": format!("refresh-token-{number}")}))
 }

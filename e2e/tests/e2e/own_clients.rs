@@ -10,7 +10,7 @@ use std::{
 use anyhow::Context;
 use postway_client::{CallFailure, GatewayClient, OutgoingMail, SignedCall, verify_webhook};
 use postway_e2e::{ALLOW_LOOPBACK, Gateway, PATIENCE, text};
-use postway_testkit::{ClientTools, HttpSource, Reply};
+use postway_testkit::{ClientTools, HttpSource, SourceReply};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -254,7 +254,7 @@ async fn the_rust_client_sends_lists_and_verifies() -> anyhow::Result<()> {
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     let client = GatewayClient::new(&gateway.url(), &gateway.key())?;
     let source = HttpSource::start().await;
-    source.serve("/hook", Reply::ok(""));
+    source.serve("/hook", SourceReply::ok(""));
     let made =
         gateway.post("/v1/webhooks", json!({"url": source.url("/hook"), "events": ["email.sent"]})).await?;
     let mail = |id: Option<&str>| OutgoingMail {
@@ -328,7 +328,10 @@ async fn the_rust_client_sends_lists_and_verifies() -> anyhow::Result<()> {
 async fn the_rust_client_repeats_what_sends_nothing_twice() -> anyhow::Result<()> {
     let source = HttpSource::start().await;
     let taken = json!({"id": "order-1", "uid": "0192", "status": "accepted"}).to_string();
-    source.serve_in_turn("/v1/messages", vec![Reply::status(503), Reply::status(500), Reply::ok(taken)]);
+    source.serve_in_turn(
+        "/v1/messages",
+        vec![SourceReply::status(503), SourceReply::status(500), SourceReply::ok(taken)],
+    );
     let client = GatewayClient::new(&source.url("/"), "a-key-that-nobody-shows")?;
     assert_eq!(client.send(&OutgoingMail::default()).await?.id, "order-1");
     let keys: Vec<_> =
@@ -336,11 +339,11 @@ async fn the_rust_client_repeats_what_sends_nothing_twice() -> anyhow::Result<()
     assert!(keys.len() == 3 && keys[0].is_some() && keys.iter().all(|key| *key == keys[0]), "{keys:?}");
     assert!(!format!("{client:?}").contains("nobody-shows"));
 
-    source.serve("/v1/messages/order-1/cancel", Reply::status(500));
+    source.serve("/v1/messages/order-1/cancel", SourceReply::status(500));
     let failure = client.cancel("order-1").await.expect_err("it is refused");
     assert_eq!(failure.refusal().map(|refusal| refusal.status), Some(500));
     assert_eq!(source.requests().len(), 4, "nobody knows whether it was done");
-    source.serve("/v1/messages", Reply::status(429).header("retry-after", "3600"));
+    source.serve("/v1/messages", SourceReply::status(429).header("retry-after", "3600"));
     let failure = client.send(&OutgoingMail::default()).await.expect_err("it asks for too long a wait");
     assert!(failure.refusal().is_some_and(|refusal| refusal.retry_after.is_some()), "{failure:?}");
     assert_eq!(source.requests().len(), 5);

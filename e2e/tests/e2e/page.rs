@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use postway_e2e::{ALLOW_LOOPBACK, Browser, Gateway, Receiver, eventually, mail, mail_with, text};
-use postway_testkit::{Action, ClosedPort, Reply, SmtpSink, Verb, accessibility};
+use postway_testkit::{ClosedPort, SinkAction, SinkVerb, SmtpSink, SourceReply, accessibility};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -72,7 +72,8 @@ async fn a_newcomer_signs_in_sends_a_mail_and_reads_it() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_message_is_watched_as_it_fails_and_is_tried_again() -> anyhow::Result<()> {
-    let sink = SmtpSink::builder().on(Verb::Rcpt, Action::reply("550 5.1.1 no such user")).start().await;
+    let sink =
+        SmtpSink::builder().on(SinkVerb::Rcpt, SinkAction::reply("550 5.1.1 no such user")).start().await;
     let gateway = Gateway::start().await?;
     gateway.relay_to(sink.port()).await?;
     gateway.send(mail_with("to-nobody", "nobody@example.net", json!({"subject": "A doomed mail"}))).await?;
@@ -241,7 +242,7 @@ async fn what_does_not_work_is_not_shown_as_merely_active() -> anyhow::Result<()
     let nobody = closed.port();
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_to(nobody).await?;
-    let receiver = Receiver::subscribe(&gateway, vec![Reply::status(500)]).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![SourceReply::status(500)]).await?;
     let mailbox = json!({"id": "bounces", "host": "127.0.0.1", "port": nobody, "tls": "none", "username": "u",
         "password": "p", "roles": ["bounces"]});
     gateway.post("/v1/mailboxes", mailbox).await?;
@@ -272,7 +273,7 @@ async fn what_does_not_work_is_not_shown_as_merely_active() -> anyhow::Result<()
 
 #[tokio::test]
 async fn a_list_says_what_holds_each_message() -> anyhow::Result<()> {
-    let sink = SmtpSink::builder().times(1, Verb::Dot, Action::Cut.recorded()).start().await;
+    let sink = SmtpSink::builder().times(1, SinkVerb::Dot, SinkAction::Cut.recorded()).start().await;
     let gateway = Gateway::start().await?;
     gateway.relay_with(sink.port(), json!({"limits": {"per_day": 1}})).await?;
     gateway.send(mail_with("doubtful", "ada@example.net", json!({"on_doubt": "hold"}))).await?;

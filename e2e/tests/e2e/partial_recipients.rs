@@ -1,7 +1,7 @@
 //! Recipients have their own outcome: only who is still open is tried again.
 
 use postway_e2e::{Gateway, column, events_of, mail_with};
-use postway_testkit::{Action, SmtpSink, Verb};
+use postway_testkit::{SinkAction, SinkVerb, SmtpSink};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -9,8 +9,9 @@ async fn only_the_open_recipient_is_tried_again() -> anyhow::Result<()> {
     let sink = SmtpSink::builder()
         .rcpt("gone@", "550 5.1.1 no such user")
         .rule(|event| {
-            let first = event.verb == Verb::Rcpt && event.argument.starts_with("later@") && event.tries == 1;
-            first.then(|| Action::reply("450 4.2.0 greylisted"))
+            let first =
+                event.verb == SinkVerb::Rcpt && event.argument.starts_with("later@") && event.tries == 1;
+            first.then(|| SinkAction::reply("450 4.2.0 greylisted"))
         })
         .start()
         .await;

@@ -2,7 +2,7 @@
 //! clients that Python has for it, with nothing changed but the address and the key.
 
 use postway_e2e::{Gateway, PATIENCE, text};
-use postway_testkit::{Node, PythonClients, SmtpSink};
+use postway_testkit::{NodeJs, PythonClients, SmtpSink};
 use serde_json::{Value, json};
 
 /// A gateway with this door at `/` too, whose mail goes to the sink, and a key that may do all that a tenant's may.
@@ -91,7 +91,7 @@ async fn the_calls_of_the_published_tests_of_postmark_js_are_answered() -> anyho
     let sink = SmtpSink::start().await;
     let (gateway, key) = gateway_to(&sink).await?;
     let host = format!("{}/compat/postmark", gateway.url().trim_start_matches("http://"));
-    let node = tokio::task::spawn_blocking(Node::installed).await?;
+    let node = tokio::task::spawn_blocking(NodeJs::installed).await?;
     let told: Value = serde_json::from_str(&node.say(NPM, &[("HOST", &host), ("KEY", &key)]).await)?;
 
     assert_eq!(

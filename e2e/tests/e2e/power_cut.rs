@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_e2e::{Gateway, GatewayDisk, PATIENCE, check_history, eventually, mail, mail_with, noise, text};
-use postway_testkit::{DiskFault, DiskLog, SmtpSink, Unsynced, Verb};
+use postway_testkit::{DiskFault, DiskLog, SinkVerb, SmtpSink, Unsynced};
 use serde_json::{Value, json};
 
 const CLIENTS: usize = 4;
@@ -55,7 +55,7 @@ impl Stage {
         let (noted, departures) = (disk.shared(), Arc::new(Mutex::new(Vec::new())));
         let departed = departures.clone();
         let sink = SmtpSink::builder().rule(move |event| {
-            if event.verb == Verb::Dot {
+            if event.verb == SinkVerb::Dot {
                 let at = noted.position();
                 let uid = header(event.body, "X-Postway-ID");
                 departed.lock().expect("no holder panics").push(Departure { uid, at });

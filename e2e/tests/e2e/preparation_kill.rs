@@ -6,7 +6,7 @@ use postway_e2e::{
     ALLOW_LOOPBACK, Gateway, Load, PATIENCE, a_while, audit, column, copies, event_types, events_of,
     eventually, mail_with, node_env,
 };
-use postway_testkit::{HttpSource, Reply, SmtpSink, postgres::PostgresDatabase};
+use postway_testkit::{HttpSource, SmtpSink, SourceReply, postgres::PostgresDatabase};
 use serde_json::{Value, json};
 
 /// A mail with a file of its own.
@@ -22,7 +22,7 @@ async fn what_was_being_fetched_at_a_kill_is_sent_once() -> anyhow::Result<()> {
     const AT_ONCE: usize = 8;
     let (source, sink) = (HttpSource::start().await, SmtpSink::start().await);
     let ids: Vec<String> = (0..MAILS).map(|n| format!("mail-{n}")).collect();
-    let (gate, held) = Reply::ok("a file").held();
+    let (gate, held) = SourceReply::ok("a file").held();
     for id in &ids {
         source.serve(&format!("/{id}"), held.clone());
     }
@@ -59,7 +59,7 @@ async fn mails_are_not_blamed_together_for_a_server_that_dies_again_and_again() 
     const MAILS: usize = 8;
     const KILLS: usize = 5;
     let (source, sink) = (HttpSource::start().await, SmtpSink::start().await);
-    let (gate, held) = Reply::ok("a file").held();
+    let (gate, held) = SourceReply::ok("a file").held();
     let ids: Vec<String> = (0..MAILS).map(|n| format!("mail-{n}")).collect();
     let mut gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_to(sink.port()).await?;
@@ -96,8 +96,8 @@ async fn what_a_killed_node_was_fetching_is_fetched_by_another() -> anyhow::Resu
     let database = PostgresDatabase::create();
     let url = database.url();
     let env = |name| [node_env(&url, name), vec![ALLOW_LOOPBACK]].concat();
-    let (_gate, held) = Reply::ok("never comes").held();
-    source.serve_in_turn("/mail", vec![held, Reply::ok("a file")]);
+    let (_gate, held) = SourceReply::ok("never comes").held();
+    source.serve_in_turn("/mail", vec![held, SourceReply::ok("a file")]);
     let mut busy = Gateway::start_with(&env("busy.example")).await?;
     busy.relay_to(sink.port()).await?;
     let uid = busy.send(with_file(&source, "mail")).await?;
@@ -119,8 +119,8 @@ async fn random_kills_while_files_are_fetched_lose_nothing() -> anyhow::Result<(
     let mails: Vec<Value> = (0..MAILS).map(|n| with_file(&source, &format!("mail-{n}"))).collect();
     for n in 0..MAILS {
         // It takes its time, so that a kill finds some of them on their way; some fail at first.
-        let slow = Reply::Drip { body: b"some bytes".to_vec(), every: Duration::from_millis(10) };
-        let faults = if n % 10 == 0 { vec![Reply::status(502)] } else { Vec::new() };
+        let slow = SourceReply::Drip { body: b"some bytes".to_vec(), every: Duration::from_millis(10) };
+        let faults = if n % 10 == 0 { vec![SourceReply::status(502)] } else { Vec::new() };
         source.serve_in_turn(&format!("/mail-{n}"), [faults, vec![slow]].concat());
     }
     let mut gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;

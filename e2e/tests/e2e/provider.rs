@@ -1,7 +1,7 @@
 //! Providers over HTTP as accounts of the real binary: a key, a pause, a refused key, and tokens.
 
 use postway_e2e::{Gateway, events_of, mail_with, text};
-use postway_testkit::{HttpSource, Reply};
+use postway_testkit::{HttpSource, SourceReply};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -13,13 +13,17 @@ fn sendgrid(source: &HttpSource) -> Value {
         "retry": {"delays_s": [1, 1, 1], "jitter": 0.0}})
 }
 
-fn taken(id: &str) -> Reply {
-    Reply::Whole { status: 202, headers: vec![("X-Message-Id".to_owned(), id.to_owned())], body: Vec::new() }
+fn taken(id: &str) -> SourceReply {
+    SourceReply::Whole {
+        status: 202,
+        headers: vec![("X-Message-Id".to_owned(), id.to_owned())],
+        body: Vec::new(),
+    }
 }
 
-fn refused(status: u16, message: &str) -> Reply {
+fn refused(status: u16, message: &str) -> SourceReply {
     let body = json!({"errors": [{"message": message, "field": null, "help": null}]}).to_string();
-    Reply::Whole { status, headers: Vec::new(), body: body.into_bytes() }
+    SourceReply::Whole { status, headers: Vec::new(), body: body.into_bytes() }
 }
 
 #[tokio::test]
@@ -80,10 +84,12 @@ async fn a_refused_key_holds_mail_until_another_is_given_and_it_stays_at_its_add
 #[tokio::test]
 async fn graph_is_called_with_a_token_of_the_grant() -> anyhow::Result<()> {
     let source = HttpSource::start().await;
-    source
-        .serve("/token", Reply::ok(r#"{"access_token":"token-1","token_type":"Bearer","expires_in":3600}"#));
+    source.serve(
+        "/token",
+        SourceReply::ok(r#"{"access_token":"token-1","token_type":"Bearer","expires_in":3600}"#),
+    );
     let headers = vec![("request-id".to_owned(), "graph-1".to_owned())];
-    source.serve(GRAPH, Reply::Whole { status: 202, headers, body: Vec::new() });
+    source.serve(GRAPH, SourceReply::Whole { status: 202, headers, body: Vec::new() });
     let gateway = Gateway::start().await?;
     let account = json!({"id": "graph", "kind": "graph", "username": "shop@example.com",
         "base_url": source.url("").trim_end_matches('/'),
@@ -102,7 +108,7 @@ async fn graph_is_called_with_a_token_of_the_grant() -> anyhow::Result<()> {
 /// The process dies at the point; returns the idempotency keys of the calls that the provider has heard by the end.
 async fn keys_after_a_crash_at(point: &str) -> anyhow::Result<Vec<String>> {
     let source = HttpSource::start().await;
-    source.serve("/emails", Reply::ok(r#"{"id":"re-1"}"#));
+    source.serve("/emails", SourceReply::ok(r#"{"id":"re-1"}"#));
     let mut gateway = Gateway::start().await?;
     let account = json!({"id": "resend", "kind": "resend", "api_key": "re_1",
         "base_url": source.url("").trim_end_matches('/'), "retry": {"delays_s": [1, 1, 1], "jitter": 0.0}});

@@ -14,7 +14,7 @@ mod priorities;
 
 use postway_e2e::{ALLOW_LOOPBACK, Gateway, PATIENCE, eventually, node_env};
 use postway_testkit::{
-    HttpSource, ReceivedMail, Reply, SmtpSink,
+    HttpSource, ReceivedMail, SmtpSink, SourceReply,
     dovecot::{Dovecot, PASSWORD},
     postgres::PostgresDatabase,
 };
@@ -41,7 +41,7 @@ impl World {
             .await;
         let client = HttpSource::start().await;
         // A simple client, whose answer is no JSON.
-        client.serve("/mail-proxy/sync", Reply::ok("OK"));
+        client.serve("/mail-proxy/sync", SourceReply::ok("OK"));
         let url = database.url();
         let mut env = node_env(&url, "reference.test");
         env.extend([ALLOW_LOOPBACK, ("POSTWAY_COMPAT_ROOT", "001")]);
@@ -171,7 +171,7 @@ async fn what_was_captured_is_told_as_captured_alike() -> anyhow::Result<()> {
     assert!(shown["sent_ts"].is_null(), "{shown}");
     assert_eq!(world.viewed("trial", &["status", "sent_ts"]), ["REPORTED", ""]);
     assert!(world.told("trial", "sent").is_none());
-    world.client.serve("/mail-proxy/sync", Reply::status(503));
+    world.client.serve("/mail-proxy/sync", SourceReply::status(503));
     world.add(vec![with(message("later", "ada@example.net"), json!({"account_id": "sandbox"}))]).await?;
     world.until_status("later", "CAPTURED").await?;
     assert_eq!(world.viewed("later", &["status"]), ["CAPTURED"]);
@@ -329,7 +329,7 @@ async fn a_held_batch_is_suspended_also_past_its_time_and_goes_when_activated() 
 #[tokio::test]
 async fn a_file_with_another_digest_is_an_error_that_names_it() -> anyhow::Result<()> {
     let world = World::make().await?;
-    world.client.serve("/a.txt", Reply::ok("hello"));
+    world.client.serve("/a.txt", SourceReply::ok("hello"));
     let file = |md5: &str| {
         json!({"attachments": [{"filename": "a.txt", "storage_path": world.client.url("/a.txt"), "fetch_mode": "http_url",
             "content_md5": md5}]})

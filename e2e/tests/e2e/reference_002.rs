@@ -13,7 +13,7 @@ mod mailboxes;
 use anyhow::Context;
 use postway_e2e::{Gateway, PATIENCE, eventually, text};
 use postway_testkit::{
-    Hold, SmtpSink,
+    SinkPause, SmtpSink,
     dovecot::{Dovecot, PASSWORD},
 };
 use reqwest::{Method, StatusCode};
@@ -238,7 +238,7 @@ async fn with_hold_no_second_copy_arrives_whatever_is_killed() -> anyhow::Result
     gateway.post("/v1/rules", to_their_lawyer("desk", json!({"on_doubt": "hold"}))).await?;
     for kill in 0..KILLS {
         // The relay has the mail, and its answer never comes.
-        let hold = Hold::new();
+        let hold = SinkPause::new();
         sink.hold_next_dot(&hold);
         if kill == 0 {
             gateway.post("/v1/mailboxes/desk/activate", json!({})).await?;

@@ -10,20 +10,20 @@
 mod schedule;
 
 use postway_e2e::{Gateway, column, eventually, node_env, text};
-use postway_testkit::{HttpSource, Reply, postgres::PostgresDatabase};
+use postway_testkit::{HttpSource, SourceReply, postgres::PostgresDatabase};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 const SEND_PATH: &str = "/v2/email/outbound-emails";
 
 /// What SES says when it takes a mail, and when it does not.
-fn taken(id: &str) -> Reply {
-    Reply::ok(json!({"MessageId": id}).to_string())
+fn taken(id: &str) -> SourceReply {
+    SourceReply::ok(json!({"MessageId": id}).to_string())
 }
 
-fn refused(status: u16, name: &str) -> Reply {
+fn refused(status: u16, name: &str) -> SourceReply {
     let headers = vec![("x-amzn-ErrorType".to_owned(), name.to_owned())];
-    Reply::Whole { status, headers, body: br#"{"message":"simulated"}"#.to_vec() }
+    SourceReply::Whole { status, headers, body: br#"{"message":"simulated"}"#.to_vec() }
 }
 
 /// A company with its pipeline: a gateway on PostgreSQL with the views, whose account is this service.
@@ -83,7 +83,7 @@ async fn every_state_every_retry_and_its_reason_are_told_in_door_and_views() -> 
     let rows = |sql: &str| store.run(&sql.replace("VIEW.", "postway_views."));
 
     // Throttled, then without an answer that says anything, then taken.
-    let replies = vec![refused(429, "Throttling"), Reply::status(500), taken("0100018c-1")];
+    let replies = vec![refused(429, "Throttling"), SourceReply::status(500), taken("0100018c-1")];
     ses.serve_in_turn(SEND_PATH, replies);
     let (status, answer) = send(&gateway, "req-1", &mail(json!({"externalId": "order-7"}))).await?;
     assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
@@ -154,7 +154,7 @@ async fn every_state_every_retry_and_its_reason_are_told_in_door_and_views() -> 
 
     // A call without an answer, a pause and a sender that SES does not know: each says that it waits, and why.
     for (n, reply, code) in [
-        (1, Reply::Raw(Vec::new()), "NETWORK_ERROR"),
+        (1, SourceReply::Raw(Vec::new()), "NETWORK_ERROR"),
         (2, refused(400, "SendingPausedException"), "SES_ACCOUNT_SENDING_PAUSED"),
         (3, refused(400, "MailFromDomainNotVerifiedException"), "SES_MAIL_FROM_DOMAIN_NOT_VERIFIED"),
     ] {

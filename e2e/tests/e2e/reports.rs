@@ -9,7 +9,7 @@ use postway_e2e::{
     ALLOW_LOOPBACK, Client, Gateway, PATIENCE, column, event_types, events_of, eventually, mail, mail_with,
     text,
 };
-use postway_testkit::{HttpSource, Reply, SmtpSink};
+use postway_testkit::{HttpSource, SmtpSink, SourceReply};
 use reqwest::{Method, header::ACCEPT};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
@@ -43,8 +43,8 @@ async fn notified(gateway: &Client, id: &str) -> anyhow::Result<Value> {
 async fn an_outbox_is_called_until_it_takes_the_outcome_and_the_history_tells() -> anyhow::Result<()> {
     let sink = SmtpSink::builder().rcpt("nobody@", "550 5.1.1 no such user here").start().await;
     let source = HttpSource::start().await;
-    let (gate, held) = Reply::status(200).held();
-    source.serve_in_turn("/reports", vec![Reply::status(409), held]);
+    let (gate, held) = SourceReply::status(200).held();
+    source.serve_in_turn("/reports", vec![SourceReply::status(409), held]);
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_to(sink.port()).await?;
     tell_client(&gateway, &source, "outbox").await?;
@@ -114,14 +114,14 @@ async fn a_batch_is_told_as_its_client_asks_and_only_what_it_took_is_acknowledge
     let quiet_until = gateway.now().await? + SignedDuration::from_secs(15);
     // The mail that asked for the time is none to tell of.
     gateway.wait_until_settled(PATIENCE).await?;
-    let answer = |answer: Value| Reply::ok(answer.to_string());
+    let answer = |answer: Value| SourceReply::ok(answer.to_string());
     let replies = vec![
         answer(json!({"ok": true, "next_sync_after": quiet_until.as_second()})),
         answer(json!({"ok": true, "error": ["a"], "not_found": ["b"], "queued": 1})),
         answer(json!({"ok": true, "queued": 2})),
         answer(json!({"ok": true, "queued": 0})),
         // A success in other words is none.
-        Reply::ok("thank you"),
+        SourceReply::ok("thank you"),
     ];
     source.serve_in_turn("/reports", replies);
     tell_client(&gateway, &source, "batch").await?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use postway_e2e::{ALLOW_LOOPBACK, Gateway, PATIENCE, Receiver, eventually, mail_with};
-use postway_testkit::{Reply, postgres::PostgresDatabase};
+use postway_testkit::{SourceReply, postgres::PostgresDatabase};
 use serde_json::{Value, json};
 
 /// Notifications that a transaction makes due.
@@ -23,7 +23,7 @@ async fn what_was_given_up_is_told_again_by_one_command_even_through_a_crash() -
     let url = database.url();
     let env = [ALLOW_LOOPBACK, ("POSTWAY_DATABASE_URL", url.as_str())];
     let mut gateway = Gateway::start_with(&env).await?;
-    let receiver = Receiver::subscribe(&gateway, vec![Reply::status(200)]).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![SourceReply::status(200)]).await?;
     let sandboxed =
         |number| mail_with(&format!("mail-{number}"), "ada@example.net", json!({"account": "sandbox"}));
     let mails: Vec<Value> = (0..MAILS).map(sandboxed).collect();

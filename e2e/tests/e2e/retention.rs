@@ -5,7 +5,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_e2e::{
     ALLOW_LOOPBACK, Client, Gateway, Receiver, eventually, files_below, holds, mail, mail_with, noise, text,
 };
-use postway_testkit::{Reply, SmtpSink};
+use postway_testkit::{SmtpSink, SourceReply};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -58,12 +58,12 @@ async fn only_what_is_reported_is_cleaned_up_and_its_id_stays_taken() -> anyhow:
     let sink = SmtpSink::start().await;
     let mut gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_to(sink.port()).await?;
-    let receiver = Receiver::subscribe(&gateway, vec![Reply::status(200)]).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![SourceReply::status(200)]).await?;
     let told = large("told");
     let uid = gateway.send(told.clone()).await?;
     gateway.wait_until_reported("told").await?;
     // From here on there is one who does not hear.
-    let deaf = Receiver::subscribe(&gateway, vec![Reply::status(500)]).await?;
+    let deaf = Receiver::subscribe(&gateway, vec![SourceReply::status(500)]).await?;
     gateway.send(mail("untold", "ada@example.net")).await?;
     gateway.wait_for("untold", "sent").await?;
     gateway.post("/v1/accounts/relay/suspend", json!({})).await?;
@@ -130,7 +130,7 @@ async fn what_is_reported_goes_by_itself_after_a_week_and_nothing_else_does() ->
     gateway.relay_to(sink.port()).await?;
     gateway.send(mail("told", "ada@example.net")).await?;
     gateway.wait_until_reported("told").await?;
-    let _deaf = Receiver::subscribe(&gateway, vec![Reply::status(500)]).await?;
+    let _deaf = Receiver::subscribe(&gateway, vec![SourceReply::status(500)]).await?;
     gateway.send(mail("untold", "ada@example.net")).await?;
     gateway.wait_for("untold", "sent").await?;
     gateway.post("/v1/accounts/relay/suspend", json!({})).await?;

@@ -3,7 +3,7 @@
 
 use anyhow::Context;
 use postway_e2e::{Gateway, PATIENCE, column, eventually, mail};
-use postway_testkit::{Action, SmtpSink, Verb};
+use postway_testkit::{SinkAction, SinkVerb, SmtpSink};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -25,8 +25,8 @@ async fn in_state(gateway: &Gateway, status: &str) -> anyhow::Result<usize> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backlog_of_retries_goes_over_few_connections_and_each_once() -> anyhow::Result<()> {
-    let away = Action::reply("451 4.3.2 the system is not accepting mail now");
-    let sink = SmtpSink::builder().on(Verb::Mail, away).start().await;
+    let away = SinkAction::reply("451 4.3.2 the system is not accepting mail now");
+    let sink = SmtpSink::builder().on(SinkVerb::Mail, away).start().await;
     let gateway = Gateway::start().await?;
     // The first attempts come together, and their retries are not due before the last of them was made.
     let settings =
@@ -59,7 +59,7 @@ async fn a_backlog_of_retries_goes_over_few_connections_and_each_once() -> anyho
     sink.clear_rules();
     sink.add_rule(|event| {
         let pause = std::time::Duration::from_millis(2);
-        (event.verb == Verb::Dot).then(|| Action::Delay(pause).recorded())
+        (event.verb == SinkVerb::Dot).then(|| SinkAction::Delay(pause).recorded())
     });
     gateway.post("/v1/accounts/relay/suspend", json!({})).await?;
     for n in 0..MAILS {

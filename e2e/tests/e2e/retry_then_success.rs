@@ -1,13 +1,13 @@
 //! A relay that is busy at first gets the mail later, once.
 
 use postway_e2e::{Gateway, column, event_types, mail, text};
-use postway_testkit::{Action, SmtpSink, Verb};
+use postway_testkit::{SinkAction, SinkVerb, SmtpSink};
 use serde_json::json;
 
 #[tokio::test]
 async fn a_deferred_mail_is_sent_at_the_third_attempt() -> anyhow::Result<()> {
-    let busy = Action::reply("451 4.3.2 busy, please come back");
-    let sink = SmtpSink::builder().times(2, Verb::Dot, busy).start().await;
+    let busy = SinkAction::reply("451 4.3.2 busy, please come back");
+    let sink = SmtpSink::builder().times(2, SinkVerb::Dot, busy).start().await;
     let gateway = Gateway::start().await?;
     // Long enough to be looked at while it waits.
     gateway.relay_with(sink.port(), json!({"retry": {"delays_s": [5, 1], "jitter": 0.0}})).await?;

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use postway_e2e::{Gateway, column, event_types, mail, mail_with, text};
-use postway_testkit::{Action, SmtpSink, Verb};
+use postway_testkit::{SinkAction, SinkVerb, SmtpSink};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ async fn a_mail_that_waits_can_be_cancelled_and_a_sent_one_cannot() -> anyhow::R
 
 #[tokio::test]
 async fn a_mail_past_its_time_is_never_sent() -> anyhow::Result<()> {
-    let sink = SmtpSink::builder().on(Verb::Mail, Action::reply("451 4.3.0 not now")).start().await;
+    let sink = SmtpSink::builder().on(SinkVerb::Mail, SinkAction::reply("451 4.3.0 not now")).start().await;
     let gateway = Gateway::start().await?;
     gateway.relay_with(sink.port(), json!({"retry": {"delays_s": [12], "jitter": 0.0}})).await?;
     let expires_at = gateway.now().await? + SignedDuration::from_secs(8);

@@ -1,7 +1,7 @@
 //! The official SDKs of other services, as npm has them, with nothing changed but the base address and the key.
 
 use postway_e2e::{Gateway, Opened, PATIENCE, text};
-use postway_testkit::{Node, ReceivedMail, SmtpSink};
+use postway_testkit::{NodeJs, ReceivedMail, SmtpSink};
 use serde_json::{Value, json};
 
 /// A gateway with this door at `/` too, whose mail goes to the sink, and a key of its tenant.
@@ -16,7 +16,7 @@ async fn gateway_to(sink: &SmtpSink, root: &str) -> anyhow::Result<(Gateway, Str
 
 /// Runs a script that prints one JSON object.
 async fn told(script: &str, env: &[(&str, &str)]) -> anyhow::Result<Value> {
-    let node = tokio::task::spawn_blocking(Node::installed).await?;
+    let node = tokio::task::spawn_blocking(NodeJs::installed).await?;
     Ok(serde_json::from_str(&node.say(script, env).await)?)
 }
 

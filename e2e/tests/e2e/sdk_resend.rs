@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use postway_e2e::{ALLOW_LOOPBACK, Gateway, Opened, PATIENCE, text};
-use postway_testkit::{HttpSource, Node, PythonClients, Reply, SmtpSink};
+use postway_testkit::{HttpSource, NodeJs, PythonClients, SmtpSink, SourceReply};
 use serde_json::{Value, json};
 
 /// A gateway whose mail goes to the sink, and a key of its tenant that may do all that the SDKs ask for.
@@ -80,8 +80,8 @@ async fn the_sdk_for_node_manages_templates_attachments_and_webhooks() -> anyhow
     let sink = SmtpSink::start().await;
     let (gateway, key) = gateway_to(&sink).await?;
     let source = HttpSource::start().await;
-    source.serve("/hook", Reply::status(200));
-    let node = tokio::task::spawn_blocking(Node::installed).await?;
+    source.serve("/hook", SourceReply::status(200));
+    let node = tokio::task::spawn_blocking(NodeJs::installed).await?;
     let (door, hook) = (format!("{}/compat/resend", gateway.url()), source.url("/hook"));
     let told = node.say(NODE, &[("RESEND_BASE_URL", &*door), ("KEY", &*key), ("HOOK", &*hook)]).await;
     let told: Value = serde_json::from_str(&told)?;
@@ -199,7 +199,7 @@ async fn the_sdk_for_python_sends_lists_and_verifies() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
     let (gateway, key) = gateway_to(&sink).await?;
     let source = HttpSource::start().await;
-    source.serve("/hook", Reply::status(200));
+    source.serve("/hook", SourceReply::status(200));
     let python = tokio::task::spawn_blocking(PythonClients::installed).await?;
     let (door, hook) = (format!("{}/compat/resend", gateway.url()), source.url("/hook"));
     let told = python.say(PYTHON, &[("DOOR", &*door), ("KEY", &*key), ("HOOK", &*hook)]).await;

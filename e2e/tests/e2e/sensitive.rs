@@ -4,7 +4,7 @@ use std::fs;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_e2e::{ALLOW_LOOPBACK, Gateway, Opened, files_below, holds, mail_with, text};
-use postway_testkit::{HttpSource, Reply, SmtpSink};
+use postway_testkit::{HttpSource, SmtpSink, SourceReply};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ async fn held(
     source: &HttpSource,
     files: &[(&'static str, String)],
 ) -> anyhow::Result<Gateway> {
-    source.serve("/b.txt", Reply::ok(SECRET));
+    source.serve("/b.txt", SourceReply::ok(SECRET));
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_to(sink.port()).await?;
     gateway.post("/v1/accounts/relay/suspend", json!({})).await?;

@@ -1,7 +1,7 @@
 //! Amazon SES as an account: against moto's server, and against one that has paused the account.
 
 use postway_e2e::{Gateway, column, events_of, mail_with, text};
-use postway_testkit::{HttpSource, Reply, moto::Moto};
+use postway_testkit::{HttpSource, SourceReply, moto::Moto};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ async fn paused() -> HttpSource {
     let source = HttpSource::start().await;
     let headers = vec![("x-amzn-ErrorType".to_owned(), "SendingPausedException".to_owned())];
     let body = br#"{"message":"Email sending is disabled."}"#.to_vec();
-    let answer = Reply::Whole { status: 400, headers, body };
+    let answer = SourceReply::Whole { status: 400, headers, body };
     for path in ["/v2/email/outbound-emails", "/v2/email/account"] {
         source.serve(path, answer.clone());
     }

@@ -7,7 +7,7 @@ use postway_e2e::{
     ALLOW_LOOPBACK, ALLOW_NOTHING, Call, Client, Gateway, Load, PATIENCE, Receiver, a_while, audit, column,
     event_types, eventually, mail, mail_with, text,
 };
-use postway_testkit::{Reply, SmtpSink};
+use postway_testkit::{SmtpSink, SourceReply};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ async fn each_message_tells_its_events_once_in_order_and_signed() -> anyhow::Res
     let sink = SmtpSink::start().await;
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_to(sink.port()).await?;
-    let receiver = Receiver::subscribe(&gateway, vec![Reply::status(200)]).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![SourceReply::status(200)]).await?;
     send_all(&gateway, &mails(MAILS)).await?;
     receiver.wait_for(2 * MAILS, PATIENCE).await;
 
@@ -72,7 +72,7 @@ async fn a_receiver_that_was_out_of_order_gets_all_of_it_later() -> anyhow::Resu
     let sink = SmtpSink::start().await;
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_to(sink.port()).await?;
-    let replies = [vec![Reply::status(500); FAILURES], vec![Reply::status(200)]].concat();
+    let replies = [vec![SourceReply::status(500); FAILURES], vec![SourceReply::status(200)]].concat();
     let receiver = Receiver::subscribe(&gateway, replies).await?;
     send_all(&gateway, &mails(MAILS)).await?;
     receiver.wait_for(2 * MAILS + FAILURES, PATIENCE).await;
@@ -98,13 +98,13 @@ async fn a_receiver_that_was_away_for_a_day_gets_all_of_it_in_order() -> anyhow:
     let sink = SmtpSink::start().await;
     let mut gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_to(sink.port()).await?;
-    let receiver = Receiver::subscribe(&gateway, vec![Reply::status(503)]).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![SourceReply::status(503)]).await?;
     send_all(&gateway, &mails(MAILS)).await?;
     gateway.wait_until_settled(PATIENCE).await?;
     receiver.wait_for(3, PATIENCE).await;
     assert!(gateway.terminate().await?.success());
     let failures = receiver.count();
-    receiver.answer(Reply::status(200));
+    receiver.answer(SourceReply::status(200));
     gateway.launch(&[ALLOW_LOOPBACK, A_DAY_LATER]).await?;
     receiver.wait_for(failures + 2 * MAILS, PATIENCE).await;
     let told = receiver.told()?;
@@ -127,7 +127,7 @@ async fn random_kills_lose_no_event_and_change_no_order() -> anyhow::Result<()> 
     let mut gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_with(sink.port(), json!({"max_connections": 4})).await?;
     // It takes its time to answer, so that a kill finds calls under way.
-    let slow = Reply::Drip { body: b"ok".to_vec(), every: Duration::from_millis(10) };
+    let slow = SourceReply::Drip { body: b"ok".to_vec(), every: Duration::from_millis(10) };
     let receiver = Receiver::subscribe(&gateway, vec![slow]).await?;
     let mut acknowledged = Vec::new();
     for wave in mails(MAILS).chunks(MAILS / KILLS) {
@@ -161,7 +161,7 @@ async fn random_kills_lose_no_event_and_change_no_order() -> anyhow::Result<()> 
 #[tokio::test]
 async fn a_call_whose_answer_was_lost_in_a_crash_comes_again_under_its_id() -> anyhow::Result<()> {
     let mut gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
-    let receiver = Receiver::subscribe(&gateway, vec![Reply::status(200)]).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![SourceReply::status(200)]).await?;
     assert!(gateway.terminate().await?.success());
     gateway.launch(&[ALLOW_LOOPBACK, ("FAILPOINTS", "notify_after_answer=1*return")]).await?;
     gateway.send(sandboxed("struck")).await?;
@@ -186,8 +186,8 @@ async fn a_receiver_that_is_dead_delays_no_other() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_to(sink.port()).await?;
-    let dead = Receiver::subscribe(&gateway, vec![Reply::Silent]).await?;
-    let lively = Receiver::subscribe(&gateway, vec![Reply::status(200)]).await?;
+    let dead = Receiver::subscribe(&gateway, vec![SourceReply::Silent]).await?;
+    let lively = Receiver::subscribe(&gateway, vec![SourceReply::status(200)]).await?;
     send_all(&gateway, &mails(MAILS)).await?;
     lively.wait_for(2 * MAILS, SOON).await;
     assert_eq!(lively.told()?.len(), MAILS);
@@ -208,7 +208,7 @@ async fn a_receiver_that_is_dead_delays_no_other() -> anyhow::Result<()> {
 #[tokio::test]
 async fn what_was_told_can_be_read_and_told_again() -> anyhow::Result<()> {
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
-    let receiver = Receiver::subscribe(&gateway, vec![Reply::ok("thank you")]).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![SourceReply::ok("thank you")]).await?;
     let hook = format!("/v1/webhooks/{}", receiver.id);
     let tested = gateway.post(&format!("{hook}/test"), json!({})).await?;
     assert_eq!((&tested["ok"], &tested["status"]), (&json!(true), &json!(200)), "{tested}");
@@ -242,7 +242,7 @@ async fn one_that_lives_beside_many_dead_is_told_of_mails_to_one_and_to_many() -
     const DEAD: usize = 40;
     const TO_MANY: usize = 40;
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
-    let receiver = Receiver::subscribe(&gateway, vec![Reply::status(200)]).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![SourceReply::status(200)]).await?;
     for number in 0..DEAD {
         let nowhere = format!("http://127.0.0.1:9/{number}");
         gateway.post("/v1/webhooks", json!({"url": nowhere, "events": ["*"]})).await?;
@@ -284,7 +284,7 @@ async fn a_dead_letter_is_told_with_when_and_why_it_failed() -> anyhow::Result<(
     let sink = SmtpSink::builder().rcpt("full@", "452 4.2.2 mailbox full").start().await;
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_with(sink.port(), json!({"retry": {"delays_s": [1], "jitter": 0.0}})).await?;
-    let receiver = Receiver::subscribe(&gateway, vec![Reply::status(200)]).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![SourceReply::status(200)]).await?;
     gateway.send(mail("dead", "full@example.net")).await?;
     let message = gateway.wait_until_reported("dead").await?;
     let told = receiver.told()?;
@@ -312,7 +312,7 @@ async fn a_dead_letter_is_told_with_when_and_why_it_failed() -> anyhow::Result<(
 #[tokio::test]
 async fn a_receiver_that_says_gone_is_switched_off_and_on_again_by_hand() -> anyhow::Result<()> {
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
-    let receiver = Receiver::subscribe(&gateway, vec![Reply::status(410)]).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![SourceReply::status(410)]).await?;
     let hook = format!("/v1/webhooks/{}", receiver.id);
     gateway.send(sandboxed("first")).await?;
     let off = eventually("the webhook to be off", async || {
@@ -328,7 +328,7 @@ async fn a_receiver_that_says_gone_is_switched_off_and_on_again_by_hand() -> any
     assert_eq!(second["notifications"], json!([]), "nothing is collected for one that is off");
     let calls = receiver.count();
 
-    receiver.answer(Reply::status(200));
+    receiver.answer(SourceReply::status(200));
     let on = gateway.patch(&hook, json!({"active": true})).await?;
     assert_eq!((&on["active"], &on["disabled_reason"]), (&json!(true), &Value::Null));
     gateway.send(sandboxed("third")).await?;

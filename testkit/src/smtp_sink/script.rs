@@ -8,11 +8,11 @@ use std::{
 use tokio::sync::watch;
 
 /// A rule: looks at an event and may decide what happens.
-pub(super) type Rule = Box<dyn Fn(&SinkEvent<'_>) -> Option<Action> + Send + Sync>;
+pub(super) type Rule = Box<dyn Fn(&SinkEvent<'_>) -> Option<SinkAction> + Send + Sync>;
 
 /// The moments at which rules are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Verb {
+pub enum SinkVerb {
     /// A connection was accepted; the greeting is due.
     Connect,
     /// A TLS handshake is about to start.
@@ -45,7 +45,7 @@ pub enum Verb {
 #[derive(Debug)]
 pub struct SinkEvent<'a> {
     /// The moment.
-    pub verb: Verb,
+    pub verb: SinkVerb,
     /// The address at MAIL and RCPT, the whole command otherwise.
     pub argument: &'a str,
     /// Which connection, from 1.
@@ -60,7 +60,7 @@ pub struct SinkEvent<'a> {
 
 /// What the sink does instead of its usual answer.
 #[derive(Debug, Clone)]
-pub enum Action {
+pub enum SinkAction {
     /// The usual.
     Proceed,
     /// Give this reply (CR LF is added). The command took effect if it starts with 2 or 3.
@@ -78,14 +78,14 @@ pub enum Action {
     /// Send a line that never ends, until the client leaves.
     Endless,
     /// Proceed when the test says so.
-    Hold(Hold),
+    Hold(SinkPause),
     /// Proceed after a while.
     Delay(Duration),
     /// At Dot: enter the mail into the ledger, then do this.
-    Recorded(Box<Action>),
+    Recorded(Box<SinkAction>),
 }
 
-impl Action {
+impl SinkAction {
     /// A reply.
     pub fn reply(text: &str) -> Self {
         Self::Reply(text.to_owned())
@@ -99,18 +99,18 @@ impl Action {
 
 /// A point where the sink waits for the test.
 #[derive(Debug, Clone)]
-pub struct Hold {
+pub struct SinkPause {
     reached: watch::Sender<bool>,
     released: watch::Sender<bool>,
 }
 
-impl Default for Hold {
+impl Default for SinkPause {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Hold {
+impl SinkPause {
     /// A point that nobody has reached.
     pub fn new() -> Self {
         Self { reached: watch::Sender::new(false), released: watch::Sender::new(false) }
@@ -137,7 +137,7 @@ async fn wait(flag: &watch::Sender<bool>) {
 }
 
 /// Does `action` at the first `count` times of `verb`.
-pub(super) fn first(count: usize, verb: Verb, action: Action) -> Rule {
+pub(super) fn first(count: usize, verb: SinkVerb, action: SinkAction) -> Rule {
     let left = AtomicUsize::new(count);
     Box::new(move |event| {
         let mine = event.verb == verb

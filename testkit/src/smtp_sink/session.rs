@@ -13,7 +13,7 @@ use tokio::{net::TcpStream, time::sleep};
 use super::{
     Shared,
     pipe::{Pipe, ended},
-    script::{Action, SinkEvent, Verb},
+    script::{SinkAction, SinkEvent, SinkVerb},
 };
 use crate::cert::TestCert;
 
@@ -73,7 +73,7 @@ impl Session {
         if let Some(cert) = self.shared.manner.implicit_tls.clone() {
             self.secure(&cert).await?;
         }
-        if self.answer(Verb::Connect, "", &[], "220 sink.example ESMTP").await? == Effect::None {
+        if self.answer(SinkVerb::Connect, "", &[], "220 sink.example ESMTP").await? == Effect::None {
             // A server that has refused a client only waits for it to leave.
             while self.line().await.is_ok_and(|line| !line.eq_ignore_ascii_case("QUIT")) {}
             return Ok(());
@@ -91,13 +91,13 @@ impl Session {
                 "DATA" => self.data().await?,
                 "RSET" => {
                     self.reset();
-                    self.answer(Verb::Rset, &line, &[], "250 2.0.0 Ok").await?;
+                    self.answer(SinkVerb::Rset, &line, &[], "250 2.0.0 Ok").await?;
                 }
                 "NOOP" => {
-                    self.answer(Verb::Noop, &line, &[], "250 2.0.0 Ok").await?;
+                    self.answer(SinkVerb::Noop, &line, &[], "250 2.0.0 Ok").await?;
                 }
                 "QUIT" => {
-                    self.answer(Verb::Quit, &line, &[], "221 2.0.0 Bye").await?;
+                    self.answer(SinkVerb::Quit, &line, &[], "221 2.0.0 Bye").await?;
                     return self.flush().await;
                 }
                 _ => self.say("502 5.5.2 Error: command not recognized"),
@@ -125,7 +125,7 @@ impl Session {
             .collect();
         self.reset();
         self.helo = line.get(5..).unwrap_or_default().trim().to_owned();
-        self.answer(Verb::Ehlo, line, &[], &reply.join("\r\n")).await?;
+        self.answer(SinkVerb::Ehlo, line, &[], &reply.join("\r\n")).await?;
         Ok(())
     }
 
@@ -134,7 +134,8 @@ impl Session {
             self.say("502 5.5.1 Error: command not implemented");
             return Ok(());
         };
-        if self.answer(Verb::StartTls, "STARTTLS", &[], "220 2.0.0 Ready to start TLS").await? == Effect::Done
+        if self.answer(SinkVerb::StartTls, "STARTTLS", &[], "220 2.0.0 Ready to start TLS").await?
+            == Effect::Done
         {
             self.flush().await?;
             self.input.clear();
@@ -146,8 +147,8 @@ impl Session {
     }
 
     async fn secure(&mut self, cert: &TestCert) -> io::Result<()> {
-        let event = self.event(Verb::Tls, "", &[]);
-        let cut = !matches!(self.shared.action(&event), Action::Proceed);
+        let event = self.event(SinkVerb::Tls, "", &[]);
+        let cut = !matches!(self.shared.action(&event), SinkAction::Proceed);
         if cut {
             // In the middle: the client's first flight has come, ours will not.
             return self.pipe.wait_for_input().await.and(Err(ended()));
@@ -196,7 +197,7 @@ impl Session {
         };
         if given != (user.clone(), password) {
             self.say("535 5.7.8 Error: authentication failed");
-        } else if self.answer(Verb::Auth, line, &[], "235 2.7.0 Authentication successful").await?
+        } else if self.answer(SinkVerb::Auth, line, &[], "235 2.7.0 Authentication successful").await?
             == Effect::Done
         {
             self.user = Some(user);
@@ -209,50 +210,56 @@ impl Session {
         self.line().await
     }
 
-    fn event<'a>(&self, verb: Verb, argument: &'a str, body: &'a [u8]) -> SinkEvent<'a> {
+    fn event<'a>(&self, verb: SinkVerb, argument: &'a str, body: &'a [u8]) -> SinkEvent<'a> {
         let tries = match verb {
-            Verb::Rcpt => self.shared.ledger().offers.get(argument).copied().unwrap_or_default(),
+            SinkVerb::Rcpt => self.shared.ledger().offers.get(argument).copied().unwrap_or_default(),
             _ => 0,
         };
         SinkEvent { verb, argument, connection: self.connection, message: self.transactions, tries, body }
     }
 
     /// Asks the rules and does what they say.
-    async fn answer(&mut self, verb: Verb, argument: &str, body: &[u8], usual: &str) -> io::Result<Effect> {
+    async fn answer(
+        &mut self,
+        verb: SinkVerb,
+        argument: &str,
+        body: &[u8],
+        usual: &str,
+    ) -> io::Result<Effect> {
         let action = self.shared.action(&self.event(verb, argument, body));
         self.perform(action, usual).await
     }
 
-    async fn perform(&mut self, action: Action, usual: &str) -> io::Result<Effect> {
+    async fn perform(&mut self, action: SinkAction, usual: &str) -> io::Result<Effect> {
         match action {
-            Action::Proceed => {}
-            Action::Hold(hold) => {
+            SinkAction::Proceed => {}
+            SinkAction::Hold(hold) => {
                 self.flush().await?;
                 hold.pass().await;
             }
-            Action::Delay(time) => {
+            SinkAction::Delay(time) => {
                 self.flush().await?;
                 sleep(time).await;
             }
-            Action::Reply(text) => {
+            SinkAction::Reply(text) => {
                 self.say(&text);
                 return Ok(effect(&text));
             }
-            Action::ReplyThenCut(text) => {
+            SinkAction::ReplyThenCut(text) => {
                 self.say(&text);
                 self.flush().await?;
                 return Err(ended());
             }
-            Action::Raw(bytes) => {
+            SinkAction::Raw(bytes) => {
                 self.output.extend_from_slice(&bytes);
                 self.flush().await?;
                 return Ok(Effect::None);
             }
-            Action::Cut | Action::Recorded(_) => {
+            SinkAction::Cut | SinkAction::Recorded(_) => {
                 self.flush().await?;
                 return Err(ended());
             }
-            Action::Silence => {
+            SinkAction::Silence => {
                 self.flush().await?;
                 let mut ignored = Vec::new();
                 loop {
@@ -260,7 +267,7 @@ impl Session {
                     self.read(&mut ignored).await?;
                 }
             }
-            Action::Drip(text, every) => {
+            SinkAction::Drip(text, every) => {
                 self.flush().await?;
                 for byte in text.bytes().chain(*b"\r\n") {
                     self.output.push(byte);
@@ -269,7 +276,7 @@ impl Session {
                 }
                 return Ok(effect(&text));
             }
-            Action::Endless => {
+            SinkAction::Endless => {
                 self.output.extend_from_slice(b"250-");
                 loop {
                     self.output.extend_from_slice(&[b'x'; 4096]);

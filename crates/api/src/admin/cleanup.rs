@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::{Json, extract::State, http::Uri};
 use postway_domain::{Tenant, TenantSettings};
-use postway_store::record::Expunge;
+use postway_store::record::ExpungeRequest;
 use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
@@ -87,7 +87,7 @@ pub(crate) async fn remove(
     let now = app.clock.now();
     let mut deleted = 0;
     loop {
-        let slice = app.store.expunge(Expunge {
+        let slice = app.store.expunge(ExpungeRequest {
             tenant: tenant.clone(),
             reported_before: now.minus(kept),
             unreported_before: now.minus(kept.max(settings.unreported_retention(app.report_retention))),

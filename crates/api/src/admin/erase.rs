@@ -8,7 +8,7 @@ use axum::{
     extract::{Request, State},
 };
 use postway_domain::{EmailAddress, Tenant, TenantId, secret::SecretKey};
-use postway_store::record::{DirectoryChange, Erased, Tombstone};
+use postway_store::record::{DirectoryChange, ErasureCounts, MessageTombstone};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -83,7 +83,7 @@ pub(crate) async fn erase(
     let deadline = Instant::now() + TIME_MAX;
     let mut done = ErasureResult::default();
     loop {
-        let mut slice = Erased::default();
+        let mut slice = ErasureCounts::default();
         // Earlier versions stored the domain in Unicode.
         for spelling in EmailAddress::spellings_of(&address) {
             let erased = app.store.erase(tenant, &spelling, app.clock.now(), SLICE).await?;
@@ -91,7 +91,7 @@ pub(crate) async fn erase(
             slice.redacted += erased.redacted;
             slice.waiting += erased.waiting;
         }
-        let Erased { removed, redacted, waiting } = slice;
+        let ErasureCounts { removed, redacted, waiting } = slice;
         done.removed += removed;
         done.redacted += redacted;
         done.waiting = waiting;
@@ -121,7 +121,7 @@ fn read(body: Map<String, Value>) -> Result<String, Vec<FieldError>> {
 /// The digest that replaces an address in the audit log and in the traces of removed messages. The same
 /// address has the same digest, so that entries about it can be matched.
 pub(crate) fn digest(key: &SecretKey, tenant: &TenantId, address: &str) -> String {
-    let digest = Tombstone::digest(&key.derive(Tenant::TRACE_KEY_LABEL), tenant, address);
+    let digest = MessageTombstone::digest(&key.derive(Tenant::TRACE_KEY_LABEL), tenant, address);
     let hex = digest.iter().map(|byte| format!("{byte:02x}"));
     std::iter::once("hmac-sha256:".to_owned()).chain(hex).collect()
 }

@@ -15,7 +15,7 @@ use axum::{
     extract::{Request, State},
 };
 use postway_domain::TenantId;
-use postway_intake::outbox::{Finding, Presented};
+use postway_intake::outbox::{PresentedToken, TokenCheck};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -109,7 +109,7 @@ pub(crate) async fn verify(
         ApiError::unavailable("the database of the tokens does not answer now; try again", error)
     })?;
     Ok(Json(match finding {
-        Finding::Valid { action, account, login, consumed } => TokenVerification {
+        TokenCheck::Valid { action, account, login, consumed } => TokenVerification {
             valid: true,
             reason: None,
             action: Some(action),
@@ -117,13 +117,13 @@ pub(crate) async fn verify(
             login: Some(login),
             consumed: Some(consumed),
         },
-        Finding::Invalid(reason) => {
+        TokenCheck::Invalid(reason) => {
             TokenVerification { reason: Some(reason), ..TokenVerification::default() }
         }
     }))
 }
 
-async fn read(request: Request) -> Result<Presented, ApiError> {
+async fn read(request: Request) -> Result<PresentedToken, ApiError> {
     let mut wrong = Vec::new();
     let mut fields = JsonFieldReader::new(body::json_object(request).await?, &mut wrong);
     let token = fields.text("token", TEXT_CHARS_MAX);
@@ -138,7 +138,7 @@ async fn read(request: Request) -> Result<Presented, ApiError> {
     }
     match (token, path) {
         (Some(token), Some(path)) if wrong.is_empty() => {
-            Ok(Presented { token, path, code, consume: consume.unwrap_or(false) })
+            Ok(PresentedToken { token, path, code, consume: consume.unwrap_or(false) })
         }
         _ => Err(ApiError::invalid(wrong)),
     }

@@ -216,7 +216,7 @@ async fn write_uses(uses: Arc<Mutex<KeyUseLog>>, store: Arc<dyn Store>) {
 
 #[cfg(test)]
 mod tests {
-    use postway_domain::Scope;
+    use postway_domain::KeyScope;
 
     use super::*;
 
@@ -226,7 +226,7 @@ mod tests {
             tenant: "default".parse().unwrap(),
             name: id.to_owned(),
             digest: KeyDigest::of(id.as_bytes()),
-            scopes: vec![Scope::Send],
+            scopes: vec![KeyScope::Send],
             networks: Vec::new(),
             restrictions: None,
             created_at: Time::from_millis(0),

@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use postway_domain::{ApiKey, Scope, TenantId};
+use postway_domain::{ApiKey, KeyScope, TenantId};
 use postway_intake::smtp::AdmittedSender;
 use postway_store::StoreError;
 
@@ -61,7 +61,7 @@ pub(super) fn may_send(key: Option<&ApiKey>, peer: IpAddr) -> Result<AdmittedSen
         Some(key) if !key.allows(Some(peer)) => {
             refused("this key may not be used from your address (its allow_ips)")
         }
-        Some(key) if !key.scopes.contains(&Scope::Send) => {
+        Some(key) if !key.scopes.contains(&KeyScope::Send) => {
             refused("this key lacks the scope `send`: use one that has it")
         }
         Some(key) => {

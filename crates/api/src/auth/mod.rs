@@ -24,7 +24,7 @@ use axum::{
     http::{HeaderMap, header, request::Parts},
 };
 use postway_domain::{
-    ApiKey, Scope, TenantId,
+    ApiKey, KeyScope, TenantId,
     key::KeyRestrictions,
     scram::{ScramVerifier, salt_of},
     secret::SecretKey,
@@ -122,7 +122,7 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// The caller of this request, if its key has `scope`.
-    async fn with_scope(scope: Scope, parts: &Parts, app: &SharedState) -> Result<Self, ApiError> {
+    async fn with_scope(scope: KeyScope, parts: &Parts, app: &SharedState) -> Result<Self, ApiError> {
         Self::for_tenant(authenticate(parts, app).await?, scope, None, parts, app).await
     }
 
@@ -130,7 +130,7 @@ impl Caller {
     /// only its own tenant, or none.
     pub(crate) async fn for_tenant(
         who: AuthenticatedKey,
-        scope: Scope,
+        scope: KeyScope,
         tenant: Option<&str>,
         parts: &Parts,
         app: &AppState,
@@ -145,7 +145,7 @@ impl Caller {
 
     async fn of_shown(
         who: AuthenticatedKey,
-        scope: Scope,
+        scope: KeyScope,
         tenant: Option<&str>,
         parts: &Parts,
         app: &AppState,
@@ -172,7 +172,7 @@ impl Caller {
             let message = format!("this key lacks the scope `{0}`: use one that has it", scope.as_str());
             return Err(ApiError::forbidden(message));
         }
-        let may_read = key.scopes.contains(&Scope::Read);
+        let may_read = key.scopes.contains(&KeyScope::Read);
         let (tenant, actor) = (key.tenant.clone(), CallerActor::Key(key.id.clone()));
         Ok(Self { tenant, actor, may_read, restrictions: key.restrictions.clone() })
     }
@@ -204,16 +204,16 @@ macro_rules! with_scope {
 
 with_scope!(
     /// A caller who may hand over mail, and cancel or retry it: scope `send`.
-    Sender, Scope::Send
+    Sender, KeyScope::Send
 );
 with_scope!(
     /// A caller who may read messages, counts and lists: scope `read`.
-    Reader, Scope::Read
+    Reader, KeyScope::Read
 );
 with_scope!(
     /// A caller who may change accounts, batches, suppressions, templates, recipients, signing keys,
     /// webhooks, mailboxes, rules and contacts, and remove messages: scope `manage`.
-    Manager, Scope::Manage
+    Manager, KeyScope::Manage
 );
 
 /// A caller with the admin key, for resources that belong to no tenant. A tenant's key is answered 403,

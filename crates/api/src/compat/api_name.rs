@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 
 /// A compatibility API, by its name in paths and settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DoorName {
+pub enum CompatApi {
     /// `000`: an outbox with callbacks.
     Reference000,
     /// `001`: a message proxy for many tenants.
@@ -17,7 +17,7 @@ pub enum DoorName {
     Postmark,
 }
 
-impl DoorName {
+impl CompatApi {
     /// Every compatibility API.
     pub const ALL: [Self; 5] =
         [Self::Reference000, Self::Reference001, Self::Reference004, Self::Resend, Self::Postmark];
@@ -34,7 +34,7 @@ impl DoorName {
     }
 }
 
-impl fmt::Display for DoorName {
+impl fmt::Display for CompatApi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -42,22 +42,22 @@ impl fmt::Display for DoorName {
 
 /// A name that no compatibility API has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownDoor(String);
+pub struct UnknownCompatApi(String);
 
-impl fmt::Display for UnknownDoor {
+impl fmt::Display for UnknownCompatApi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no door; there are {}", self.0, DoorName::ALL.map(DoorName::as_str).join(", "))
+        write!(f, "`{}` is no door; there are {}", self.0, CompatApi::ALL.map(CompatApi::as_str).join(", "))
     }
 }
 
-impl std::error::Error for UnknownDoor {}
+impl std::error::Error for UnknownCompatApi {}
 
-impl FromStr for DoorName {
-    type Err = UnknownDoor;
+impl FromStr for CompatApi {
+    type Err = UnknownCompatApi;
 
-    fn from_str(text: &str) -> Result<Self, UnknownDoor> {
+    fn from_str(text: &str) -> Result<Self, UnknownCompatApi> {
         let found = Self::ALL.into_iter().find(|api| api.as_str() == text);
-        found.ok_or_else(|| UnknownDoor(text.chars().take(40).collect()))
+        found.ok_or_else(|| UnknownCompatApi(text.chars().take(40).collect()))
     }
 }
 
@@ -65,15 +65,15 @@ impl FromStr for DoorName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompatConfig {
     /// Those enabled under `/compat/NAME`.
-    pub doors: BTreeSet<DoorName>,
+    pub doors: BTreeSet<CompatApi>,
     /// The one that also answers without a prefix.
-    pub root: Option<DoorName>,
+    pub root: Option<CompatApi>,
 }
 
 impl Default for CompatConfig {
     /// All of them, each under its prefix only.
     fn default() -> Self {
-        Self { doors: DoorName::ALL.into(), root: None }
+        Self { doors: CompatApi::ALL.into(), root: None }
     }
 }
 
@@ -83,10 +83,10 @@ mod tests {
 
     #[test]
     fn every_door_is_found_by_its_name_and_nothing_else_is() {
-        for api in DoorName::ALL {
+        for api in CompatApi::ALL {
             assert_eq!(api.to_string().parse(), Ok(api));
         }
-        let error = "002".parse::<DoorName>().unwrap_err().to_string();
+        let error = "002".parse::<CompatApi>().unwrap_err().to_string();
         assert_eq!(error, "`002` is no door; there are 000, 001, 004, resend, postmark");
     }
 }

@@ -1,11 +1,12 @@
 //! Messages with everything that compatibility APIs show of them, one or a page.
 
 use futures::{StreamExt, TryStreamExt};
-use postway_domain::{EventKind, MessageUid, State, Status, Subscriber, TenantId, Time};
+use postway_domain::{EventKind, MessageState, MessageStatus, MessageUid, Subscriber, TenantId, Time};
 use postway_store::{
-    Holds,
+    MessageBlockers,
     record::{
-        Filter, MessageKey, MessagePage, MessageRecord, MessageSummary, NotificationState, NotificationView,
+        MessageFilter, MessageKey, MessagePage, MessageRecord, MessageSummary, NotificationState,
+        NotificationView,
     },
 };
 
@@ -29,13 +30,13 @@ const ROUNDS_MAX: usize = 20;
 const COUNTED_MAX: u32 = 10_000;
 const COUNTS_MAX: usize = 40;
 /// The statuses of messages that have not ended.
-pub(super) const ACTIVE: &[Status] = &[
-    Status::Accepted,
-    Status::Validating,
-    Status::Ready,
-    Status::Scheduled,
-    Status::Sending,
-    Status::InDoubt,
+pub(super) const ACTIVE: &[MessageStatus] = &[
+    MessageStatus::Accepted,
+    MessageStatus::Validating,
+    MessageStatus::Ready,
+    MessageStatus::Scheduled,
+    MessageStatus::Sending,
+    MessageStatus::InDoubt,
 ];
 
 /// A message, its notifications, and what blocks it.
@@ -52,7 +53,7 @@ impl MessageWithStatus {
     /// The message that `given` names, by uid or the client's id.
     pub(super) async fn find(app: &AppState, tenant: &TenantId, given: &str) -> Result<Self, ApiError> {
         let record = message::find(app, tenant, given).await?;
-        let holds = Holds::read(&*app.store, tenant, [&record.summary], app.clock.now()).await?;
+        let holds = MessageBlockers::read(&*app.store, tenant, [&record.summary], app.clock.now()).await?;
         let (notifications, subscribers) = show::notifications_of(app, tenant, &record).await?;
         Ok(Self::new(record, notifications, &holds, &subscribers))
     }
@@ -60,7 +61,7 @@ impl MessageWithStatus {
     fn new(
         record: MessageRecord,
         notifications: Vec<NotificationView>,
-        holds: &Holds,
+        holds: &MessageBlockers,
         subscribers: &[Subscriber],
     ) -> Self {
         let held_by = holds.of(&record.summary);
@@ -97,7 +98,7 @@ impl MessageWithStatus {
     /// When the last notification was acknowledged; `None` if no notification of its end was sent, or one was
     /// given up.
     pub(super) fn acknowledged_at(&self) -> Option<Time> {
-        let is_sent = self.record.summary.state == State::Sent;
+        let is_sent = self.record.summary.state == MessageState::Sent;
         let of_its_end = |notification: &NotificationView| match notification.kind {
             EventKind::Resolved => true,
             EventKind::Sent => is_sent,
@@ -140,8 +141,8 @@ pub(super) struct CompatMessagePage {
 pub(super) async fn page(
     app: &AppState,
     tenant: &TenantId,
-    filter: Filter,
-    statuses: &[Status],
+    filter: MessageFilter,
+    statuses: &[MessageStatus],
     paging: PageRequest,
 ) -> Result<CompatMessagePage, ApiError> {
     page_where(app, tenant, filter, statuses, paging, |_| true).await
@@ -151,8 +152,8 @@ pub(super) async fn page(
 pub(super) async fn page_where(
     app: &AppState,
     tenant: &TenantId,
-    filter: Filter,
-    statuses: &[Status],
+    filter: MessageFilter,
+    statuses: &[MessageStatus],
     PageRequest { limit, cursor }: PageRequest,
     wanted: impl Fn(&MessageSummary) -> bool,
 ) -> Result<CompatMessagePage, ApiError> {
@@ -165,8 +166,8 @@ pub(super) async fn page_where(
 pub(super) async fn page_numbered(
     app: &AppState,
     tenant: &TenantId,
-    filter: Filter,
-    statuses: &[Status],
+    filter: MessageFilter,
+    statuses: &[MessageStatus],
     (number, size): (u32, u32),
     wanted: impl Fn(&MessageSummary) -> bool,
 ) -> Result<CompatMessagePage, ApiError> {
@@ -197,8 +198,8 @@ pub(super) async fn page_numbered(
 async fn wanted_from(
     app: &AppState,
     tenant: &TenantId,
-    filter: &Filter,
-    statuses: &[Status],
+    filter: &MessageFilter,
+    statuses: &[MessageStatus],
     mut before: Option<MessageUid>,
     limit: u32,
     wanted: impl Fn(&MessageSummary) -> bool,
@@ -229,7 +230,7 @@ async fn with_status(
     tenant: &TenantId,
     MessagePage { messages: found, next }: MessagePage,
 ) -> Result<CompatMessagePage, ApiError> {
-    let holds = Holds::read(&*app.store, tenant, &found, app.clock.now()).await?;
+    let holds = MessageBlockers::read(&*app.store, tenant, &found, app.clock.now()).await?;
     let any_ended = found.iter().any(|message| message.state.status().is_final());
     let subscribers = match any_ended {
         true => app.store.subscribers(Some(tenant)).await?,
@@ -258,8 +259,8 @@ async fn with_status(
 async fn newest(
     app: &AppState,
     tenant: &TenantId,
-    filter: Filter,
-    statuses: &[Status],
+    filter: MessageFilter,
+    statuses: &[MessageStatus],
     before: Option<MessageUid>,
     limit: u32,
 ) -> Result<MessagePage, ApiError> {
@@ -268,7 +269,7 @@ async fn newest(
     }
     let mut pages = Vec::with_capacity(statuses.len());
     for &status in statuses {
-        let of_one = Filter { status: Some(status), ..filter.clone() };
+        let of_one = MessageFilter { status: Some(status), ..filter.clone() };
         pages.push(app.store.search(tenant, &of_one, before, limit).await?);
     }
     Ok(merged(pages, limit))

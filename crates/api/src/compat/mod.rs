@@ -25,9 +25,9 @@ mod unmatched;
 
 use axum::Router;
 
-pub use api_name::{CompatConfig, DoorName, UnknownDoor};
+pub use api_name::{CompatApi, CompatConfig, UnknownCompatApi};
 pub use routes::CompatRoute;
-pub use stored_request::{OldKind, REQUEST_ID, in_our_words, in_their_words};
+pub use stored_request::{ForeignRowKind, REQUEST_ID, foreign_field_name, translate_row};
 pub(crate) use unmatched::UnmatchedRoutes;
 
 use self::routes::CompatRoutes;
@@ -51,13 +51,13 @@ pub(crate) fn routes(config: &CompatConfig) -> Router<SharedState> {
 }
 
 /// The routes of an API, and how it takes keys and formats errors.
-fn routes_of(api: DoorName) -> (CompatRoutes, &'static ErrorStyle) {
+fn routes_of(api: CompatApi) -> (CompatRoutes, &'static ErrorStyle) {
     match api {
-        DoorName::Reference000 => (reference_000::routes(), &reference_000::ERROR_STYLE),
-        DoorName::Reference001 => (reference_001::routes(), &reference_001::ERROR_STYLE),
-        DoorName::Reference004 => (reference_004::routes(), &reference_004::ERROR_STYLE),
-        DoorName::Resend => (resend::routes(), &resend::ERROR_STYLE),
-        DoorName::Postmark => (postmark::routes(), &postmark::ERROR_STYLE),
+        CompatApi::Reference000 => (reference_000::routes(), &reference_000::ERROR_STYLE),
+        CompatApi::Reference001 => (reference_001::routes(), &reference_001::ERROR_STYLE),
+        CompatApi::Reference004 => (reference_004::routes(), &reference_004::ERROR_STYLE),
+        CompatApi::Resend => (resend::routes(), &resend::ERROR_STYLE),
+        CompatApi::Postmark => (postmark::routes(), &postmark::ERROR_STYLE),
     }
 }
 
@@ -66,5 +66,5 @@ pub fn compat_routes() -> Vec<CompatRoute> {
     let of_api = |api| {
         routes_of(api).0.listed.into_iter().map(move |(method, path)| CompatRoute { door: api, method, path })
     };
-    DoorName::ALL.into_iter().flat_map(of_api).collect()
+    CompatApi::ALL.into_iter().flat_map(of_api).collect()
 }

@@ -10,14 +10,14 @@ use axum::{
     routing::{MethodFilter, MethodRouter, on},
 };
 
-use super::api_name::DoorName;
+use super::api_name::CompatApi;
 use crate::state::SharedState;
 
 /// One route of a compatibility API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompatRoute {
     /// The API.
-    pub door: DoorName,
+    pub door: CompatApi,
     /// The method.
     pub method: Method,
     /// The path below the API's prefix, with parameters such as `{id}`.

@@ -4,7 +4,7 @@
 use axum::http::StatusCode;
 use bytes::Bytes;
 use postway_domain::{RecipientKind, TenantId};
-use postway_mime::reading::{self, Reading};
+use postway_mime::reading::{self, MailView};
 use postway_store::record::{MessageRecord, MessageSummary};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
@@ -70,13 +70,13 @@ impl ShownContent {
     async fn sent(app: &AppState, tenant: &TenantId, source: Bytes) -> Result<Self, ApiError> {
         let (reading, held) = match read_mail(app, tenant, source.clone(), reading::read).await {
             // The mail is too large to be parsed for display: the rest of the message is shown all the same.
-            Err(error) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => (Reading::default(), None),
+            Err(error) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => (MailView::default(), None),
             read => read.map(|(reading, held)| (reading, Some(held)))?,
         };
         Ok(Self::as_read(reading, source, held))
     }
 
-    fn as_read(reading: Reading, source: Bytes, held: Option<AnswerShare>) -> Self {
+    fn as_read(reading: MailView, source: Bytes, held: Option<AnswerShare>) -> Self {
         let field = |name: &str| {
             let found = reading.fields.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
             found.map(|(_, value)| value.as_str())
@@ -141,7 +141,7 @@ mod tests {
         let (budget, tenant) = (BodyBudget::with_bytes(4 * MIB), "a".parse().unwrap());
         let has_budget = || budget.reserve_answer(&tenant, MIB).is_ok();
         let sent = ShownContent::as_read(
-            Reading::default(),
+            MailView::default(),
             Bytes::new(),
             budget.reserve_answer(&tenant, 2 * MIB).ok(),
         );

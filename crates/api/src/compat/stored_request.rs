@@ -6,14 +6,14 @@
 use serde_json::{Map, Value};
 
 use super::{
-    DoorName, reference_000, reference_001, reference_004,
+    CompatApi, reference_000, reference_001, reference_004,
     translate::{RawFields, renamed},
 };
 use crate::http::error::{ApiError, FieldError};
 
 /// The kind of a row of another system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OldKind {
+pub enum ForeignRowKind {
     /// A mail.
     Message,
     /// An account to send through.
@@ -24,21 +24,25 @@ pub enum OldKind {
 
 /// The body for our API, or every faulty field, named as that API names it. APIs without tables to import
 /// refuse everything.
-pub fn in_our_words(
-    api: DoorName,
-    kind: OldKind,
+pub fn translate_row(
+    api: CompatApi,
+    kind: ForeignRowKind,
     body: Map<String, Value>,
 ) -> Result<Map<String, Value>, Vec<FieldError>> {
     let said = match (api, kind) {
-        (DoorName::Reference000, OldKind::Message) => {
+        (CompatApi::Reference000, ForeignRowKind::Message) => {
             read(body, |fields| reference_000::accept::translate(fields).map(|(json, _)| json))
         }
-        (DoorName::Reference001, OldKind::Message) => {
+        (CompatApi::Reference001, ForeignRowKind::Message) => {
             read(body, |fields| reference_001::message::translate(fields, None))
         }
-        (DoorName::Reference004, OldKind::Message) => return of_004(body),
-        (DoorName::Reference001, OldKind::Account) => return reference_001::account::translate(body, true),
-        (DoorName::Reference001, OldKind::Tenant) => return reference_001::tenant::translate(body, None),
+        (CompatApi::Reference004, ForeignRowKind::Message) => return of_004(body),
+        (CompatApi::Reference001, ForeignRowKind::Account) => {
+            return reference_001::account::translate(body, true);
+        }
+        (CompatApi::Reference001, ForeignRowKind::Tenant) => {
+            return reference_001::tenant::translate(body, None);
+        }
         _ => Err(ApiError::field("", format!("the compatibility API {api} has no such rows"))),
     };
     said.map_err(faults)
@@ -48,13 +52,13 @@ pub fn in_our_words(
 pub const REQUEST_ID: &str = "request_id";
 
 /// One of our fields as that API names it.
-pub fn in_their_words(api: DoorName, kind: OldKind, field: &str) -> String {
+pub fn foreign_field_name(api: CompatApi, kind: ForeignRowKind, field: &str) -> String {
     match (api, kind) {
-        (DoorName::Reference000, OldKind::Message) => renamed(field, reference_000::NAMES),
-        (DoorName::Reference001, OldKind::Message) => renamed(field, reference_001::NAMES),
-        (DoorName::Reference001, OldKind::Account) => reference_001::account::in_its_names(field),
-        (DoorName::Reference001, OldKind::Tenant) => reference_001::tenant::in_its_names(field),
-        (DoorName::Reference004, OldKind::Message) => renamed(field, reference_004::NAMES),
+        (CompatApi::Reference000, ForeignRowKind::Message) => renamed(field, reference_000::NAMES),
+        (CompatApi::Reference001, ForeignRowKind::Message) => renamed(field, reference_001::NAMES),
+        (CompatApi::Reference001, ForeignRowKind::Account) => reference_001::account::in_its_names(field),
+        (CompatApi::Reference001, ForeignRowKind::Tenant) => reference_001::tenant::in_its_names(field),
+        (CompatApi::Reference004, ForeignRowKind::Message) => renamed(field, reference_004::NAMES),
         _ => field.to_owned(),
     }
 }
@@ -64,7 +68,7 @@ fn of_004(mut body: Map<String, Value>) -> Result<Map<String, Value>, Vec<FieldE
     let (id, request_id) = (body.remove("id"), body.remove("requestId"));
     let json = Value::Object(body).to_string();
     let mut ours =
-        reference_004::send::in_our_words(json.as_bytes()).and_then(|json| object(&json)).map_err(faults)?;
+        reference_004::send::translate_row(json.as_bytes()).and_then(|json| object(&json)).map_err(faults)?;
     ours.extend(id.map(|id| ("id".to_owned(), id)));
     ours.extend(request_id.map(|id| (REQUEST_ID.to_owned(), id)));
     Ok(ours)
@@ -95,42 +99,42 @@ mod tests {
 
     use super::*;
 
-    fn said(api: DoorName, kind: OldKind, body: Value) -> Result<Value, Vec<String>> {
+    fn said(api: CompatApi, kind: ForeignRowKind, body: Value) -> Result<Value, Vec<String>> {
         let Value::Object(body) = body else { panic!("{body}") };
-        let ours = in_our_words(api, kind, body);
+        let ours = translate_row(api, kind, body);
         ours.map(Value::Object).map_err(|wrong| wrong.into_iter().map(|fault| fault.field).collect())
     }
 
     #[test]
     fn rows_are_read_as_the_doors_read_calls() {
-        let message = OldKind::Message;
+        let message = ForeignRowKind::Message;
         for (api, kind, theirs, ours) in [
             (
-                DoorName::Reference000,
+                CompatApi::Reference000,
                 message,
                 json!({"id": "a", "to": "b@x.example", "body_text": "t"}),
                 json!({"id": "a", "to": "b@x.example", "text": "t"}),
             ),
             (
-                DoorName::Reference001,
+                CompatApi::Reference001,
                 message,
                 json!({"id": "a", "body": "t", "batch_code": "c", "priority": 3}),
                 json!({"id": "a", "priority": 3, "text": "t", "batch": "c"}),
             ),
             (
-                DoorName::Reference001,
-                OldKind::Account,
+                CompatApi::Reference001,
+                ForeignRowKind::Account,
                 json!({"id": "a", "host": "h", "use_tls": true, "user": "u"}),
                 json!({"id": "a", "host": "h", "username": "u", "tls": "starttls"}),
             ),
             (
-                DoorName::Reference001,
-                OldKind::Tenant,
+                CompatApi::Reference001,
+                ForeignRowKind::Tenant,
                 json!({"id": "a", "name": "A"}),
                 json!({"id": "a", "name": "A"}),
             ),
             (
-                DoorName::Reference004,
+                CompatApi::Reference004,
                 message,
                 json!({"id": "a", "to": "b@x.example", "subject": "s", "html": "<p>h",
                 "recipient": {"externalId": "C-1", "email": "b@x.example"}}),
@@ -144,14 +148,20 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_as_they_name_it() {
-        let wrong =
-            said(DoorName::Reference001, OldKind::Message, json!({"colour": 1, "content_type": "rtf"}));
+        let wrong = said(
+            CompatApi::Reference001,
+            ForeignRowKind::Message,
+            json!({"colour": 1, "content_type": "rtf"}),
+        );
         assert_eq!(wrong, Err(vec!["content_type".to_owned(), "id".to_owned(), "colour".to_owned()]));
-        assert_eq!(in_their_words(DoorName::Reference001, OldKind::Message, "send_at"), "deferred_ts");
         assert_eq!(
-            in_their_words(DoorName::Reference001, OldKind::Account, "limits.per_day"),
+            foreign_field_name(CompatApi::Reference001, ForeignRowKind::Message, "send_at"),
+            "deferred_ts"
+        );
+        assert_eq!(
+            foreign_field_name(CompatApi::Reference001, ForeignRowKind::Account, "limits.per_day"),
             "limit_per_day"
         );
-        assert!(said(DoorName::Resend, OldKind::Message, json!({})).is_err());
+        assert!(said(CompatApi::Resend, ForeignRowKind::Message, json!({})).is_err());
     }
 }

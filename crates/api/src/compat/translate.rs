@@ -7,7 +7,7 @@
 use std::{borrow::Cow, collections::HashSet, fmt};
 
 pub(crate) use postway_domain::address::split_list as split_addresses;
-use postway_intake::{Code, count_refused};
+use postway_intake::{RefusalCode, count_refused};
 use serde::{
     Deserialize, Deserializer,
     de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -239,7 +239,7 @@ pub(crate) fn unknown(name: &str) -> FieldError {
 
 /// The refusal of a mail that cannot be translated, counted like a refusal by the intake's checks.
 pub(crate) fn refuse_mail(faults: Vec<FieldError>) -> ApiError {
-    count_refused(faults.iter().map(|fault| fault.check.unwrap_or(Code::InvalidPayload.check())));
+    count_refused(faults.iter().map(|fault| fault.check.unwrap_or(RefusalCode::InvalidPayload.check())));
     ApiError::invalid(faults)
 }
 

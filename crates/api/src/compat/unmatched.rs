@@ -12,7 +12,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{CompatConfig, DoorName, error_style::LenientRouter, routes::CompatRoutes, routes_of};
+use super::{CompatApi, CompatConfig, error_style::LenientRouter, routes::CompatRoutes, routes_of};
 use crate::{http::fallback, state::SharedState};
 
 /// The prefixes of our own paths.
@@ -22,7 +22,7 @@ const OURS: [&str; 9] =
 /// The compatibility APIs, for requests that no route matched.
 #[derive(Clone)]
 pub(crate) struct UnmatchedRoutes {
-    nested: Arc<[(DoorName, LenientRouter<SharedState>)]>,
+    nested: Arc<[(CompatApi, LenientRouter<SharedState>)]>,
     root: Option<Arc<RootCompatApi>>,
 }
 
@@ -33,7 +33,7 @@ struct RootCompatApi {
 
 impl UnmatchedRoutes {
     pub(crate) fn new(config: &CompatConfig) -> Self {
-        let loose = |api: DoorName| {
+        let loose = |api: CompatApi| {
             let (CompatRoutes { router, listed }, style) = routes_of(api);
             let paths = listed.into_iter().map(|(_, path)| path).collect();
             RootCompatApi { paths, router: LenientRouter::new(router, style) }
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_door_at_the_root_knows_its_paths_by_their_parts() {
         let unmatched =
-            UnmatchedRoutes::new(&CompatConfig { root: Some(DoorName::Reference004), ..Default::default() });
+            UnmatchedRoutes::new(&CompatConfig { root: Some(CompatApi::Reference004), ..Default::default() });
         let root = unmatched.root.unwrap();
         assert!(root.has("/v1/email/send/") && root.has("//v1/emails/abc"));
         assert!(!root.has("/v1/messages") && !root.has("/"));

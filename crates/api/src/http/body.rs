@@ -13,7 +13,7 @@ use axum::{
 };
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
-use postway_intake::{JsonBounds, JsonFault, read_object, read_object_beside};
+use postway_intake::{JsonBounds, JsonReadError, read_object, read_object_except};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::http::{
@@ -224,15 +224,15 @@ pub(crate) fn json_beside<'a>(
     text_bytes_max: usize,
 ) -> Result<(Map<String, Value>, Option<&'a RawValue>), ApiError> {
     let bounds = JsonBounds { values_max: VALUES_MAX, text_bytes_max };
-    let (fields, value) = read_object_beside(bytes, Some(apart), bounds).map_err(unfit)?;
+    let (fields, value) = read_object_except(bytes, Some(apart), bounds).map_err(unfit)?;
     Ok((fields, value.filter(|value| value.get() != "null")))
 }
 
-fn unfit(fault: JsonFault) -> ApiError {
+fn unfit(fault: JsonReadError) -> ApiError {
     match fault {
-        JsonFault::NotObject => ApiError::malformed("the body must be a JSON object"),
-        JsonFault::Malformed(error) => ApiError::malformed(format!("the body is not JSON: {error}")),
-        JsonFault::TooMuch(bounds) => ApiError::invalid(vec![FieldError::new(
+        JsonReadError::NotObject => ApiError::malformed("the body must be a JSON object"),
+        JsonReadError::Malformed(error) => ApiError::malformed(format!("the body is not JSON: {error}")),
+        JsonReadError::TooMuch(bounds) => ApiError::invalid(vec![FieldError::new(
             "",
             format!(
                 "the body has more than {} values, or more than {} bytes of text besides a mail: send less",

@@ -21,7 +21,7 @@ use axum::{
 use bytes::Bytes;
 use postway_domain::TenantId;
 use postway_intake::{FairBudget, FairShare};
-use postway_store::record::Body as StoredBody;
+use postway_store::record::StoredBody;
 
 use crate::{http::error::ApiError, state::AppState};
 

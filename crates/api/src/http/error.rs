@@ -56,8 +56,8 @@ impl FieldError {
     }
 }
 
-impl From<postway_intake::FieldError> for FieldError {
-    fn from(fault: postway_intake::FieldError) -> Self {
+impl From<postway_intake::FieldFault> for FieldError {
+    fn from(fault: postway_intake::FieldFault) -> Self {
         let (code, check) = (Some(fault.code.as_str()), Some(fault.code.check()));
         Self { field: fault.field, message: fault.message, code, check }
     }

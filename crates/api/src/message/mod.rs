@@ -13,7 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use postway_domain::{ClientId, MessageUid, TenantId};
-use postway_intake::Receipt;
+use postway_intake::AcceptReceipt;
 use postway_store::record::{MessageKey, MessageRecord};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -50,7 +50,7 @@ fn no_message(given: &str) -> ApiError {
 
 /// The answer for a message that is durable.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Receipt)]
+#[schema(as = AcceptReceipt)]
 pub(crate) struct AcceptedView {
     /// Your id of the message, or its uid.
     #[schema(example = "order-1")]
@@ -63,14 +63,14 @@ pub(crate) struct AcceptedView {
     status: &'static str,
 }
 
-impl From<Receipt> for AcceptedView {
-    fn from(Receipt { id, uid, status, .. }: Receipt) -> Self {
+impl From<AcceptReceipt> for AcceptedView {
+    fn from(AcceptReceipt { id, uid, status, .. }: AcceptReceipt) -> Self {
         Self { id, uid, status }
     }
 }
 
 /// The answer for an accepted message. A dry run stores nothing, so it is 200 instead of 202.
-fn receipt(receipt: Receipt, dry_run: bool) -> Response {
+fn receipt(receipt: AcceptReceipt, dry_run: bool) -> Response {
     let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };
     (status, Json(AcceptedView::from(receipt))).into_response()
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use axum::{Json, extract::State, http::Uri};
 use postway_domain::{AccountId, Time};
-use postway_store::record::{Counts, StatisticsRow};
+use postway_store::record::{HourlyCounts, StatisticsRow};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -148,11 +148,20 @@ pub(crate) async fn statistics(
 }
 
 fn summed(rows: impl Iterator<Item = StatisticsRow>, by: HistoryPeriod) -> Vec<AccountHistoryRow> {
-    let mut sums: BTreeMap<(Time, AccountId), Counts> = BTreeMap::new();
+    let mut sums: BTreeMap<(Time, AccountId), HourlyCounts> = BTreeMap::new();
     for row in rows {
         let sum = sums.entry((by.begin(row.hour), row.account)).or_default();
-        let Counts { accepted, sent, failed, invalid, deferred, bounced, complained, suppressed, queue_ms } =
-            row.counts;
+        let HourlyCounts {
+            accepted,
+            sent,
+            failed,
+            invalid,
+            deferred,
+            bounced,
+            complained,
+            suppressed,
+            queue_ms,
+        } = row.counts;
         sum.accepted += accepted;
         sum.sent += sent;
         sum.failed += failed;
@@ -167,7 +176,7 @@ fn summed(rows: impl Iterator<Item = StatisticsRow>, by: HistoryPeriod) -> Vec<A
 }
 
 impl AccountHistoryRow {
-    fn new(at: Time, account: &AccountId, counts: &Counts) -> Self {
+    fn new(at: Time, account: &AccountId, counts: &HourlyCounts) -> Self {
         Self {
             at,
             account: account.to_string(),
@@ -193,7 +202,7 @@ mod tests {
             hour: Time::from_millis(hour * 3_600_000),
             tenant: "default".parse().unwrap(),
             account: account.parse().unwrap(),
-            counts: Counts { accepted: 1, sent, queue_ms, ..Counts::default() },
+            counts: HourlyCounts { accepted: 1, sent, queue_ms, ..HourlyCounts::default() },
         }
     }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use axum::{Json, extract::State};
-use postway_domain::{Status, TenantId, Time};
-use postway_store::record::Pace;
+use postway_domain::{MessageStatus, TenantId, Time};
+use postway_store::record::SendingRate;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -23,7 +23,7 @@ const WINDOW_MS: i64 = 50_000;
 pub(crate) struct QueueStatsView {
     /// How many messages are in each status; every status is present.
     #[schema(value_type = Object, example = json!({"ready": 0, "sent": 12}))]
-    by_status: BTreeMap<Status, i64>,
+    by_status: BTreeMap<MessageStatus, i64>,
     /// How many messages wait because their tenant, batch or account is suspended, or because of a used-up
     /// limit or an open circuit of their account; counted up to 100,000: that value means "at least".
     held: i64,
@@ -61,10 +61,11 @@ pub(crate) async fn stats(
 pub(crate) async fn gather(app: &AppState, tenant: &TenantId) -> Result<QueueStatsView, ApiError> {
     let now = app.clock.now();
     let found = app.store.stats(Some(tenant), now).await?;
-    let mut by_status: BTreeMap<Status, i64> = Status::ALL.iter().map(|&status| (status, 0)).collect();
+    let mut by_status: BTreeMap<MessageStatus, i64> =
+        MessageStatus::ALL.iter().map(|&status| (status, 0)).collect();
     by_status.extend(found.by_status);
     let seconds = |due: Option<Time>| due.map_or(0, |due| now.since(due).as_secs());
-    let since = Pace::begin_of(Time::from_millis(now.as_millis() - WINDOW_MS));
+    let since = SendingRate::begin_of(Time::from_millis(now.as_millis() - WINDOW_MS));
     let rates = rates(&app.store.pace(tenant, since).await?, since, now);
     let held = app.store.held(tenant, now).await?;
     Ok(QueueStatsView {
@@ -78,9 +79,9 @@ pub(crate) async fn gather(app: &AppState, tenant: &TenantId) -> Result<QueueSta
 }
 
 /// Messages per second since then.
-fn rates(pace: &[Pace], since: Time, now: Time) -> BTreeMap<&'static str, f64> {
+fn rates(pace: &[SendingRate], since: Time, now: Time) -> BTreeMap<&'static str, f64> {
     let over_ms = (now.as_millis() - since.as_millis()).max(1) as f64;
-    let rate = |count: fn(&Pace) -> i64| {
+    let rate = |count: fn(&SendingRate) -> i64| {
         let per_second = pace.iter().map(count).sum::<i64>() as f64 * 1_000.0 / over_ms;
         (per_second * 100.0).round() / 100.0
     };
@@ -100,8 +101,8 @@ mod tests {
         let at = Time::from_millis;
         assert_eq!(rates(&[], at(0), at(50_000))["sent"], 0.0);
         let pace = [
-            Pace { sent: 20, ..Pace::empty(at(0)) },
-            Pace { sent: 10, accepted: 1, ..Pace::empty(at(10_000)) },
+            SendingRate { sent: 20, ..SendingRate::empty(at(0)) },
+            SendingRate { sent: 10, accepted: 1, ..SendingRate::empty(at(10_000)) },
         ];
         let rates = rates(&pace, at(0), at(60_000));
         assert_eq!((rates["sent"], rates["accepted"], rates["failed"]), (0.5, 0.02, 0.0));

@@ -9,12 +9,12 @@ use postway_domain::{
     AccountSettings, Contact, MailStream, TenantSettings,
     address_pattern::AddressPattern,
     destination::DestinationLimit,
-    limit::WarmUp,
+    limit::WarmUpPlan,
     mailbox::MailboxSettings,
     retry::RetryPolicy,
-    rule::{FollowUp, RuleContent},
+    rule::{FollowUpPlan, RuleContent},
 };
-use postway_intake::Limits;
+use postway_intake::IntakeLimits;
 use utoipa::openapi::{
     OpenApi as Document, RefOr, Schema, Type,
     schema::{ArrayItems, Object, SchemaType},
@@ -56,7 +56,7 @@ pub(super) fn set(document: &mut Document) {
 
 fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
     use SchemaBound::{Chars, Form, Fraction, Items, Number};
-    let limits = Limits::default();
+    let limits = IntakeLimits::default();
     let days_max = TenantSettings::RETENTION_DAYS_MAX;
     vec![
         (
@@ -190,7 +190,7 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
         (Items(0, RetryPolicy::DELAYS_MAX), &["RetryRequest.delays_s"]),
         (Number(1, RetryPolicy::DELAY_S_MAX), &["RetryRequest.delays_s"]),
         (Fraction(0.0, 0.9), &["RetryRequest.jitter"]),
-        (Items(1, WarmUp::DAYS_MAX), &["WarmUpRequest.per_day"]),
+        (Items(1, WarmUpPlan::DAYS_MAX), &["WarmUpRequest.per_day"]),
         (Number(1, u32::MAX), &["WarmUpRequest.per_day"]),
         (
             Number(0, DestinationLimit::MAX),
@@ -210,8 +210,8 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
         ),
         (Items(0, RuleContent::CONDITIONS_MAX), &["RuleRequest.match"]),
         (Items(0, RuleContent::ACTIONS_MAX), &["RuleRequest.actions"]),
-        (Number(1, FollowUp::HOURS_MAX), &["FollowUpRequest.every_hours"]),
-        (Number(1, FollowUp::TIMES_MAX), &["FollowUpRequest.times_max"]),
+        (Number(1, FollowUpPlan::HOURS_MAX), &["FollowUpRequest.every_hours"]),
+        (Number(1, FollowUpPlan::TIMES_MAX), &["FollowUpRequest.times_max"]),
         (Items(0, Contact::ADDRESSES_MAX), &["ContactRequest.addresses"]),
         (Chars(1, 256), &["RecipientRequest.external_id"]),
         (Chars(4, 64), &["RecipientRequest.personal_number"]),

@@ -9,9 +9,9 @@
 use std::collections::BTreeSet;
 
 use postway_domain::{
-    AccountKind, EventKind, RecipientStatus, State,
+    AccountKind, EventKind, MessageState, RecipientStatus,
     inbound::{InboundState, outcome_rank},
-    key::Scope,
+    key::KeyScope,
     subscriber::event_names,
 };
 use serde_json::Value;
@@ -44,7 +44,7 @@ pub(super) fn close(document: &mut Document) {
 }
 
 fn lists() -> Vec<WordList> {
-    let statuses: BTreeSet<_> = State::ALL.iter().map(|state| state.status()).collect();
+    let statuses: BTreeSet<_> = MessageState::ALL.iter().map(|state| state.status()).collect();
     let statuses: Vec<&'static str> = statuses.into_iter().map(|status| status.as_str()).collect();
     // A dry run stores nothing, so its result has no status.
     let received: Vec<&'static str> = statuses.iter().copied().chain(["valid"]).collect();
@@ -76,7 +76,7 @@ fn lists() -> Vec<WordList> {
         list(&["to", "cc", "bcc"], &["Recipient.kind"]),
         WordList { words: events, used_by: &["WebhookRequest.events", "Webhook.events"] },
         WordList {
-            words: Scope::ALL.iter().map(|scope| scope.as_str()).collect(),
+            words: KeyScope::ALL.iter().map(|scope| scope.as_str()).collect(),
             used_by: &["KeyRequest.scopes", "Key.scopes", "Session.scopes"],
         },
         WordList {

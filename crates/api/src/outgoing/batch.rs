@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use axum::{Json, extract::State, http::Uri};
-use postway_domain::{Status, TenantId, Time, id::BatchCode};
-use postway_store::record::{BatchView as Batch, DirectoryChange, Suspension, SuspensionScope};
+use postway_domain::{MessageStatus, TenantId, Time, id::BatchCode};
+use postway_store::record::{BatchRecord as Batch, DirectoryChange, SuspensionRecord, SuspensionScope};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -52,7 +52,7 @@ pub(crate) struct BatchProgress {
     batch: MailBatchView,
     /// How many of its messages are in each status; a status without messages is absent.
     #[schema(value_type = Object, example = json!({"ready": 3, "sent": 12}))]
-    by_status: BTreeMap<Status, i64>,
+    by_status: BTreeMap<MessageStatus, i64>,
     /// Whether all messages were counted: of a larger batch 10,000 are.
     counted_all: bool,
 }
@@ -160,7 +160,7 @@ pub(crate) async fn suspend_batch(
     let tenant = &caller.tenant;
     let entry = app.audit(&caller.actor, Some(tenant), "batch.suspend", code.as_str(), request_id, None);
     let scope = SuspensionScope::Batch(code.clone());
-    let suspension = Suspension { tenant: tenant.clone(), scope, since: app.clock.now() };
+    let suspension = SuspensionRecord { tenant: tenant.clone(), scope, since: app.clock.now() };
     app.store.change(DirectoryChange::Suspend(suspension), Some(entry)).await?;
     tracing::info!(%tenant, batch = %code, "batch suspended");
     Ok(())

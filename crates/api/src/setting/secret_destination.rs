@@ -8,10 +8,10 @@
 //! Webhooks do not need it: their secrets sign, and are never sent.
 
 use postway_domain::{
-    AccountKind, AccountSettings, TlsMode,
+    AccountKind, AccountSettings, RelayTlsMode,
     mailbox::{MailboxSettings, MailboxTls},
     oauth::OAuthSettings,
-    tenant::Remote,
+    tenant::RemoteService,
 };
 use url::Url;
 
@@ -68,9 +68,9 @@ impl SecretDestination {
                     ("port", settings.port.map(|port| port.to_string())),
                 ],
                 tls: match settings.tls {
-                    TlsMode::None => TlsProtection::Nothing,
-                    TlsMode::Opportunistic => TlsProtection::WhereOffered,
-                    TlsMode::Starttls | TlsMode::Implicit => TlsProtection::Always,
+                    RelayTlsMode::None => TlsProtection::Nothing,
+                    RelayTlsMode::Opportunistic => TlsProtection::WhereOffered,
+                    RelayTlsMode::Starttls | RelayTlsMode::Implicit => TlsProtection::Always,
                 },
                 allows_plaintext: settings.allow_plaintext_auth,
                 ca_pem: settings.ca_pem.clone(),
@@ -102,7 +102,7 @@ impl SecretDestination {
     }
 
     /// The destination of a tenant endpoint's credentials: the complete server.
-    pub(crate) fn of_remote(remote: &Remote) -> Self {
+    pub(crate) fn of_remote(remote: &RemoteService) -> Self {
         let whole =
             format!("{}{}", remote.url.trim_end_matches('/'), remote.path.as_deref().unwrap_or_default());
         // An invalid URL is never called; it is compared as text so that two invalid ones differ.
@@ -143,7 +143,7 @@ mod tests {
         AccountSettings {
             kind: AccountKind::Smtp,
             host: Some("smtp.example.com".to_owned()),
-            tls: TlsMode::Starttls,
+            tls: RelayTlsMode::Starttls,
             ..AccountSettings::sandbox()
         }
     }
@@ -159,7 +159,7 @@ mod tests {
         let moved = AccountSettings { host: Some("smtp.evil.example".to_owned()), ..relay() };
         assert_eq!(exposes(&relay(), &moved), Some("host"));
         assert_eq!(exposes(&relay(), &AccountSettings { port: Some(2525), ..relay() }), Some("port"));
-        for tls in [TlsMode::None, TlsMode::Opportunistic] {
+        for tls in [RelayTlsMode::None, RelayTlsMode::Opportunistic] {
             let weaker = AccountSettings { tls, ..relay() };
             assert_eq!((exposes(&relay(), &weaker), exposes(&weaker, &relay())), (Some("tls"), None));
         }
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(exposes(&trusting, &AccountSettings { ca_pem: pem("b"), ..relay() }), Some("ca_pem"));
         let same = AccountSettings {
             host: Some("SMTP.example.com".to_owned()),
-            tls: TlsMode::Implicit,
+            tls: RelayTlsMode::Implicit,
             username: Some("other".to_owned()),
             ..relay()
         };
@@ -185,13 +185,13 @@ mod tests {
 
     #[test]
     fn a_tenants_place_is_its_server_whatever_the_path() {
-        let remote = |url: &str, path: Option<&str>| Remote {
+        let remote = |url: &str, path: Option<&str>| RemoteService {
             url: url.to_owned(),
             path: path.map(str::to_owned),
             auth: Default::default(),
             username: None,
         };
-        let stays = |after: Remote| {
+        let stays = |after: RemoteService| {
             let before = remote("https://app.example.com/mail", Some("/sync"));
             SecretDestination::of_remote(&after).exposes(&SecretDestination::of_remote(&before)).is_none()
         };

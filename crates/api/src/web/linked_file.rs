@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderName, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use postway_intake::Followed;
+use postway_intake::FileLinkTarget;
 
 use crate::{
     http::{error::ApiError, path::PathText},
@@ -39,11 +39,11 @@ pub(crate) async fn get(
         return attached(&app, &link).await;
     }
     let link = match app.door.follow(&token).await? {
-        Followed::File(link) => link,
-        Followed::Ended => {
+        FileLinkTarget::File(link) => link,
+        FileLinkTarget::Ended => {
             return Err(ApiError::gone("this link has ended: ask the sender of the mail for the file"));
         }
-        Followed::Unknown => {
+        FileLinkTarget::Unknown => {
             return Err(ApiError::not_found("there is no such link: check that it is complete"));
         }
     };

@@ -5,7 +5,7 @@ use axum::{
     extract::{Request, State},
 };
 use postway_domain::{Subscriber, Time, id::SubscriberId};
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -77,7 +77,7 @@ pub(crate) async fn change(
         let detail = Some(json!({"fields": given.fields, "version": webhook.version}));
         let entry = app.audit(&caller.actor, Some(tenant), "webhook.change", id.as_str(), request_id, detail);
         let change = DirectoryChange::UpdateSubscriber(webhook, expected);
-        if app.store.change(change, Some(entry)).await? == Changed::Done {
+        if app.store.change(change, Some(entry)).await? == ChangeResult::Done {
             tracing::info!(%tenant, webhook = %id, version = expected + 1, "webhook changed");
             return Ok(Some(view));
         }

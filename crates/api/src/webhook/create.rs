@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use postway_domain::{Subscriber, Time, WebhookForm, id::SubscriberId};
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 use rand::Rng;
 use serde_json::{Map, Value};
 
@@ -87,7 +87,7 @@ pub(crate) async fn make(
     let view = WebhookWithSecret { webhook: WebhookView::from(webhook.clone()), secret };
     let entry = app.audit(&caller.actor, Some(&tenant), "webhook.create", id.as_str(), request_id, None);
     match app.store.change(DirectoryChange::CreateSubscriber(webhook), Some(entry)).await? {
-        Changed::Done => {}
+        ChangeResult::Done => {}
         _ => return Err(ApiError::internal("a new webhook's id was taken")),
     }
     tracing::info!(%tenant, webhook = %id, "webhook created");

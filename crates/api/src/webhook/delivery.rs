@@ -8,7 +8,9 @@ use axum::{
     http::{StatusCode, Uri, request::Parts},
 };
 use postway_domain::{MessageUid, Time, id::SubscriberId};
-use postway_store::record::{Call, DeliveryPage, NotificationKey, NotificationState, NotificationView};
+use postway_store::record::{
+    DeliveryPage, NotificationCall, NotificationKey, NotificationState, NotificationView,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -56,7 +58,7 @@ pub(crate) struct DeliveryView {
 
 /// A call.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Call)]
+#[schema(as = NotificationCall)]
 pub(crate) struct WebhookCallView {
     /// When it began.
     #[schema(value_type = String, format = DateTime)]
@@ -83,7 +85,7 @@ pub(crate) struct DeliveryList {
 
 impl From<NotificationView> for DeliveryView {
     fn from(notification: NotificationView) -> Self {
-        let call = |Call { at, latency_ms, status, request, answer }| WebhookCallView {
+        let call = |NotificationCall { at, latency_ms, status, request, answer }| WebhookCallView {
             at,
             latency_ms,
             status,

@@ -15,7 +15,7 @@ mod view;
 
 use axum::{Json, extract::State, http::StatusCode};
 use postway_domain::{Subscriber, TenantId, id::SubscriberId};
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 
 pub(crate) use self::view::{WebhookList, WebhookView};
 use crate::{
@@ -141,7 +141,7 @@ pub(crate) async fn delete(
     let entry = app.audit(&caller.actor, Some(tenant), "webhook.delete", id.as_str(), &request_id, None);
     let change = DirectoryChange::DeleteSubscriber(tenant.clone(), id.clone());
     match app.store.change(change, Some(entry)).await? {
-        Changed::Done => {
+        ChangeResult::Done => {
             tracing::info!(%tenant, webhook = %id, "webhook deleted");
             Ok(StatusCode::NO_CONTENT)
         }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use axum::{Json, extract::State};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_domain::{Subscriber, TenantId, Time, id::SubscriberId, secret::Sealed};
-use postway_store::record::{Changed, DirectoryChange};
+use postway_domain::{Subscriber, TenantId, Time, id::SubscriberId, secret::SealedSecret};
+use postway_store::record::{ChangeResult, DirectoryChange};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ pub(super) fn first(
     app: &AppState,
     tenant: &TenantId,
     id: &SubscriberId,
-) -> Result<(String, Sealed), ApiError> {
+) -> Result<(String, SealedSecret), ApiError> {
     let secret = make();
     let sealed = seal(app, tenant, id, &[StoredWebhookSecret::Newest(secret.clone())])?;
     Ok((secret, sealed))
@@ -56,15 +56,15 @@ fn seal(
     tenant: &TenantId,
     id: &SubscriberId,
     secrets: &[StoredWebhookSecret],
-) -> Result<Sealed, ApiError> {
+) -> Result<SealedSecret, ApiError> {
     let text = serde_json::to_string(secrets)
         .map_err(|_| ApiError::internal("a webhook's secrets do not serialize"))?;
-    app.secret_key.seal(&Subscriber::secret_place(tenant, id), &text).map_err(ApiError::internal)
+    app.secret_key.seal(&Subscriber::sealing_context(tenant, id), &text).map_err(ApiError::internal)
 }
 
 fn open(app: &AppState, webhook: &Subscriber) -> Result<Vec<StoredWebhookSecret>, ApiError> {
     let Some(sealed) = &webhook.secrets else { return Ok(Vec::new()) };
-    let place = Subscriber::secret_place(&webhook.tenant, &webhook.id);
+    let place = Subscriber::sealing_context(&webhook.tenant, &webhook.id);
     let text = app.secret_key.open(&place, sealed).map_err(ApiError::internal)?;
     // The parser's error may quote the secret.
     serde_json::from_str(&text).map_err(|_| ApiError::internal("a webhook's secrets are not a JSON list"))
@@ -101,7 +101,7 @@ pub(crate) async fn rotate(
         let view = WebhookView::from(webhook.clone());
         let entry = app.audit(&caller.actor, Some(tenant), "webhook.rotate", id.as_str(), &request_id, None);
         let change = DirectoryChange::UpdateSubscriber(webhook, expected);
-        if app.store.change(change, Some(entry)).await? == Changed::Done {
+        if app.store.change(change, Some(entry)).await? == ChangeResult::Done {
             tracing::info!(%tenant, webhook = %id, "webhook has a new secret");
             return Ok(Some(Json(WebhookWithSecret { webhook: view, secret: secret.clone() })));
         }

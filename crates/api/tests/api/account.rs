@@ -1,9 +1,9 @@
 //! Accounts, from creation to deletion.
 
-use postway_domain::{Account, RecipientStatus::Pending, State, Time, secret::SecretKey};
+use postway_domain::{Account, MessageState, RecipientStatus::Pending, Time, secret::SecretKey};
 use postway_store::{
-    Directory,
-    record::{AccountKey, Circuit, DirectoryChange},
+    DirectoryStore,
+    record::{AccountKey, DirectoryChange, OpenCircuit},
 };
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ async fn an_account_is_made_shown_and_its_password_never() {
         assert!(!String::from_utf8_lossy(body).contains("hunter2"));
     }
     let account = stored(&api).await;
-    let place = Account::secret_place(&account.tenant, &account.id);
+    let place = Account::sealing_context(&account.tenant, &account.id);
     let key = SecretKey::from_bytes(&[7; 32]).unwrap();
     assert_eq!(key.open(&place, &account.secret.unwrap()).unwrap(), "hunter2");
     api.post("/v1/accounts", relay()).await.refused(409, "conflict");
@@ -132,7 +132,7 @@ async fn an_account_is_deleted_unless_it_is_in_use() {
     assert_eq!((deleted.status.as_u16(), deleted.body.len()), (204, 0));
     api.call("DELETE", "/v1/accounts/relay-1", "").await.refused(404, "not_found");
     api.get("/v1/accounts/a%20b").await.refused(404, "not_found");
-    api.stored("m", State::Ready, &[("ada@example.net", Pending)]).await;
+    api.stored("m", MessageState::Ready, &[("ada@example.net", Pending)]).await;
     api.call("DELETE", "/v1/accounts/sandbox", "").await.refused(409, "conflict");
 }
 
@@ -197,7 +197,7 @@ async fn an_account_is_suspended_activated_and_says_why_its_circuit_is_open() {
     assert_eq!(audited(&api).await, ["account.activate", "account.suspend", "account.create"], "news alone");
 
     let key = AccountKey { tenant: "default".parse().unwrap(), account: "relay-1".parse().unwrap() };
-    let circuit = Circuit {
+    let circuit = OpenCircuit {
         key,
         code: "smtp_535".to_owned(),
         reason: "wrong password".to_owned(),
@@ -282,7 +282,7 @@ async fn secrets_are_sealed_anew_once() {
     let nothing = api.post("/v1/secrets/rotate", json!({})).await.ok(200);
     assert_eq!((&nothing["accounts"], &nothing["unreadable"]), (&json!(0), &json!([])));
     let account = stored(&api).await;
-    let place = Account::secret_place(&account.tenant, &account.id);
+    let place = Account::sealing_context(&account.tenant, &account.id);
     let strange = SecretKey::from_bytes(&[9; 32]).unwrap().seal(&place, "lost").unwrap();
     let (version, account) = (account.version, Account { secret: Some(strange), version: 2, ..account });
     assert!(api.store.update_account(account, version).await.unwrap());

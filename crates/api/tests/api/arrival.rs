@@ -2,10 +2,13 @@
 
 use aws_lc_rs::digest;
 use bytes::Bytes;
-use postway_domain::{Clock, InboundState, Incarnation, LeaseToken, MessageUid, Time, inbound::Cursor};
+use postway_domain::{Clock, InboundState, Incarnation, LeaseToken, MessageUid, Time, inbound::FolderCursor};
 use postway_store::{
-    Inbound,
-    record::{Lease, MailboxKey, NewInbound, Registered, Registration, RouteRequest, Routed},
+    InboundStore,
+    record::{
+        InboundMailResult, LeaseGrant, MailboxKey, MailboxPage, NewInbound, ProcessRequest,
+        RegistrationResult,
+    },
 };
 use serde_json::{Value, json};
 
@@ -42,21 +45,21 @@ impl Api {
             state: InboundState::Received,
             error: None,
         };
-        let to = Cursor { uid_validity: 7, last_uid, not_before: None, old_through: 0 };
+        let to = FolderCursor { uid_validity: 7, last_uid, not_before: None, old_through: 0 };
         let at = self.clock.now();
-        let page = Registration { key, seen, to, uid_next: last_uid + 3, at, mails: vec![mail] };
-        assert_eq!(self.store.register(page).await.unwrap(), Registered::Done { new: 1, known: 0 });
+        let page = MailboxPage { key, seen, to, uid_next: last_uid + 3, at, mails: vec![mail] };
+        assert_eq!(self.store.register(page).await.unwrap(), RegistrationResult::Done { new: 1, known: 0 });
         uid
     }
 
     /// Deals with the one mail that is due, as `edit` says.
-    pub async fn routed(&self, to: InboundState, edit: impl FnOnce(&mut Routed)) {
+    pub async fn routed(&self, to: InboundState, edit: impl FnOnce(&mut InboundMailResult)) {
         let (now, token) = (self.clock.now(), LeaseToken::from_i64(5));
         let until = Time::from_millis(now.as_millis() + 60_000);
-        let lease = Lease { incarnation: Incarnation::from_bytes([1; 16]), token, until };
-        let request = RouteRequest::new(lease, now, 1);
+        let lease = LeaseGrant { incarnation: Incarnation::from_bytes([1; 16]), token, until };
+        let request = ProcessRequest::new(lease, now, 1);
         let claimed = self.store.claim_inbound(request).await.unwrap().remove(0);
-        let mut routed = Routed {
+        let mut routed = InboundMailResult {
             uid: claimed.uid,
             token,
             at: now,

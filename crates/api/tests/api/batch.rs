@@ -1,9 +1,11 @@
 //! Batches: suspended and activated together, and what blocks a message.
 
-use postway_domain::{AccountSettings, RecipientStatus::Pending, State, Time, message::Wait};
+use postway_domain::{
+    AccountSettings, MessageState, RecipientStatus::Pending, Time, message::ScheduleReason,
+};
 use postway_store::{
-    Directory,
-    record::{AccountKey, Circuit, DirectoryChange, Suspension, SuspensionScope},
+    DirectoryStore,
+    record::{AccountKey, DirectoryChange, OpenCircuit, SuspensionRecord, SuspensionScope},
 };
 use serde_json::{Value, json};
 
@@ -18,7 +20,7 @@ fn gates(explained: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn a_batch_is_suspended_and_activated_with_its_messages() {
     let api = Api::start().await;
-    api.stored("m", State::Ready, &ONE).await;
+    api.stored("m", MessageState::Ready, &ONE).await;
     let made = json!({"code": "b-1", "suspended": false, "suspended_since": null, "waiting": 1});
     assert_eq!(api.get("/v1/batches").await.ok(200), json!({"data": [made], "next_cursor": null}));
     let held = json!({"code": "b-1", "suspended": true, "suspended_since": "2023-11-14T22:13:20.000Z", "waiting": 1});
@@ -67,17 +69,17 @@ async fn batches_come_in_pages() {
 #[tokio::test]
 async fn every_gate_that_holds_a_message_is_named() {
     let api = Api::start().await;
-    api.stored("now", State::Ready, &ONE).await;
-    api.stored("later", State::Scheduled(Wait::SendAt), &ONE).await;
+    api.stored("now", MessageState::Ready, &ONE).await;
+    api.stored("later", MessageState::Scheduled(ScheduleReason::SendAt), &ONE).await;
     let tenant = "default".parse().unwrap();
     let key = AccountKey { tenant, account: "sandbox".parse().unwrap() };
     let since = Time::from_millis(1_700_000_000_000);
     for scope in [SuspensionScope::Tenant, SuspensionScope::Account(key.account.clone())] {
-        let suspension = Suspension { tenant: key.tenant.clone(), scope, since };
+        let suspension = SuspensionRecord { tenant: key.tenant.clone(), scope, since };
         api.store.change(DirectoryChange::Suspend(suspension), None).await.unwrap();
     }
     api.post("/v1/batches/b-1/suspend", json!({})).await.ok(200);
-    let circuit = Circuit {
+    let circuit = OpenCircuit {
         key: key.clone(),
         code: "smtp_535".to_owned(),
         reason: "wrong password".to_owned(),
@@ -125,9 +127,9 @@ async fn a_used_up_limit_is_named_with_when_it_frees() {
     let version = account.version;
     let account = postway_domain::Account { settings, version: version + 1, ..account };
     assert!(api.store.update_account(account, version).await.unwrap());
-    api.stored("first", State::Ready, &ONE).await;
+    api.stored("first", MessageState::Ready, &ONE).await;
     api.clock.forward_ms(1);
-    api.stored("second", State::Ready, &ONE).await;
+    api.stored("second", MessageState::Ready, &ONE).await;
     assert_eq!(gates(&api.get("/v1/messages/second/explain").await.ok(200)), Vec::<&str>::new());
     assert_eq!(api.claim_one(limits).await, 1, "the limit is debited with the claim");
     let told = api.get("/v1/messages/second/explain").await.ok(200);
@@ -147,17 +149,17 @@ async fn a_used_up_limit_is_named_with_when_it_frees() {
 async fn what_ended_badly_says_why_and_what_was_sent_has_nothing_to_explain() {
     let api = Api::start().await;
     for (id, state, reason) in [
-        ("failed", State::Failed, json!("come back")),
-        ("expired", State::Expired, json!("its expires_at passed before it was sent")),
-        ("cancelled", State::Cancelled, json!("withdrawn before it was sent")),
-        ("sent", State::Sent, json!(null)),
+        ("failed", MessageState::Failed, json!("come back")),
+        ("expired", MessageState::Expired, json!("its expires_at passed before it was sent")),
+        ("cancelled", MessageState::Cancelled, json!("withdrawn before it was sent")),
+        ("sent", MessageState::Sent, json!(null)),
     ] {
         api.stored(id, state, &ONE).await;
         let told = api.get(&format!("/v1/messages/{id}/explain")).await.ok(200);
         assert_eq!((&told["reason"], &told["gates"]), (&reason, &json!([])), "{told}");
         assert_eq!(told["reason"], api.get(&format!("/v1/messages/{id}")).await.ok(200)["reason"]);
     }
-    api.stored("held", State::InDoubt, &ONE).await;
+    api.stored("held", MessageState::InDoubt, &ONE).await;
     let told = api.get("/v1/messages/held/explain").await.ok(200);
     let words = told["gates"][0]["reason"].as_str().unwrap();
     assert!(words.contains("what became of it") && !words.contains("POST"), "{words}");
@@ -166,7 +168,7 @@ async fn what_ended_badly_says_why_and_what_was_sent_has_nothing_to_explain() {
 #[tokio::test]
 async fn a_scheduled_message_is_sent_now_and_only_by_retry() {
     let api = Api::start().await;
-    api.stored("later", State::Scheduled(Wait::SendAt), &ONE).await;
+    api.stored("later", MessageState::Scheduled(ScheduleReason::SendAt), &ONE).await;
     let replay = api.post("/v1/dead-letters/replay", json!({"ids": ["later"]})).await.ok(200);
     assert_eq!(replay["results"][0]["error"]["code"], "conflict", "it is no dead letter");
     let now = api.call("POST", "/v1/messages/later/retry", "").await.ok(200);

@@ -1,8 +1,8 @@
 //! The content of a message: its request, its mail, and who may not see them.
 
 use axum::{body::Body, http::Request};
-use postway_domain::{RecipientStatus::*, State, message::Wait};
-use postway_store::record::{BlobName, BlobRef, Body as Kept, NewMessage};
+use postway_domain::{MessageState, RecipientStatus::*, message::ScheduleReason};
+use postway_store::record::{BlobName, BlobRef, NewMessage, StoredBody as Kept};
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Api, KEY};
@@ -11,7 +11,7 @@ const TO_ADA: [(&str, postway_domain::RecipientStatus); 1] = [("ada@example.net"
 
 /// As intake leaves a message that something must be fetched for.
 fn uncomposed(message: &mut NewMessage) {
-    message.state = State::Accepted;
+    message.state = MessageState::Accepted;
     message.content.raw = Kept::EMPTY;
     message.settled = Some("{}".to_owned());
 }
@@ -54,7 +54,7 @@ async fn a_ready_made_mail_may_come_to_either_address() {
 #[tokio::test]
 async fn what_is_not_composed_says_so() {
     let api = Api::start().await;
-    api.stored_with("new", State::Accepted, &TO_ADA, uncomposed).await;
+    api.stored_with("new", MessageState::Accepted, &TO_ADA, uncomposed).await;
     let error = api.get("/v1/messages/new/raw").await.refused(404, "not_found");
     assert!(error["message"].as_str().unwrap().contains("not composed yet"), "{error}");
     let shown = api.get("/v1/messages/new").await.ok(200);
@@ -67,7 +67,7 @@ async fn what_is_not_composed_says_so() {
 #[tokio::test]
 async fn a_fetch_that_is_tried_again_is_explained() {
     let api = Api::start().await;
-    api.stored_with("later", State::Scheduled(Wait::Fetch), &TO_ADA, uncomposed).await;
+    api.stored_with("later", MessageState::Scheduled(ScheduleReason::Fetch), &TO_ADA, uncomposed).await;
     let told = api.get("/v1/messages/later/explain").await.ok(200);
     assert_eq!(told["gates"][0]["gate"], "retry", "{told}");
     let reason = told["gates"][0]["reason"].as_str().unwrap();
@@ -79,8 +79,10 @@ async fn a_fetch_that_is_tried_again_is_explained() {
 async fn bytes_outside_the_database_are_shown_by_their_name() {
     let api = Api::start().await;
     let blob = BlobRef { name: BlobName { digest: [0xa5; 32], generation: 1 }, size: 7 };
-    api.stored_with("m", State::Ready, &TO_ADA, |message| message.content.payload = Some(Kept::Blob(blob)))
-        .await;
+    api.stored_with("m", MessageState::Ready, &TO_ADA, |message| {
+        message.content.payload = Some(Kept::Blob(blob))
+    })
+    .await;
     let shown = api.get("/v1/messages/m").await.ok(200);
     assert_eq!(shown["payload_file_path"], format!("a5/a5/{}-1", "a5".repeat(32)));
 }
@@ -112,7 +114,7 @@ async fn nobody_reads_a_sensitive_message() {
 async fn a_sensitive_message_that_was_sent_after_all_loses_its_bodies() {
     let api = Api::start().await;
     let edit = |message: &mut NewMessage| message.content.sensitive = true;
-    api.stored_with("m", State::InDoubt, &[("ada@example.net", InDoubt)], edit).await;
+    api.stored_with("m", MessageState::InDoubt, &[("ada@example.net", InDoubt)], edit).await;
     api.post("/v1/messages/m/resolve", json!({"outcome": "sent"})).await.ok(200);
     let shown = api.get("/v1/messages/m").await.ok(200);
     assert_eq!((&shown["payload_file_path"], &shown["eml_file_path"]), (&Value::Null, &Value::Null));

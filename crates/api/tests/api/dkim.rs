@@ -1,6 +1,6 @@
 //! Signing keys.
 
-use postway_store::Catalogue;
+use postway_store::CatalogueStore;
 use serde_json::{Value, json};
 
 use crate::support::Api;

@@ -2,7 +2,7 @@
 //! are bytes.
 
 use axum::{body::Body, http::Request};
-use postway_domain::{RecipientStatus::*, State};
+use postway_domain::{MessageState, RecipientStatus::*};
 use serde_json::{Value, json};
 
 use crate::{
@@ -30,7 +30,7 @@ const FIRST: [&str; 12] = [
 async fn every_example_is_allowed_by_the_document_and_taken_by_the_server() {
     let api = Api::start().await;
     let schemas = Schemas::served(&api).await;
-    api.stored("held-1", State::InDoubt, &[("ada@example.net", InDoubt)]).await;
+    api.stored("held-1", MessageState::InDoubt, &[("ada@example.net", InDoubt)]).await;
     let later = json!({"id": "later-1", "from": "a@example.com", "to": "b@example.net", "text": "Hi",
                        "send_at": "2023-12-01T00:00:00Z"});
     api.post("/v1/messages", later).await.ok(202);

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use axum::{body::Body, http::Request};
 use futures::StreamExt;
-use postway_domain::{RecipientStatus::*, State};
+use postway_domain::{MessageState, RecipientStatus::*};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::support::{Api, KEY};
 
 async fn sent(api: &Api, id: &str) {
-    api.stored(id, State::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored(id, MessageState::Sent, &[("ada@example.net", Sent)]).await;
     api.fan_out().await;
 }
 

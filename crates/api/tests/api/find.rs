@@ -1,8 +1,8 @@
 //! Searching messages, and counting the matches.
 
 use postway_domain::{
+    MessageState,
     RecipientStatus::{Failed, Pending, Sent},
-    State,
 };
 use serde_json::{Value, json};
 
@@ -22,11 +22,12 @@ async fn found(api: &Api, query: &str) -> Vec<String> {
 
 async fn some() -> Api {
     let api = Api::start().await;
-    api.stored("order-1", State::Failed, &[("ada@example.net", Failed), ("bob@mail.example", Sent)]).await;
+    api.stored("order-1", MessageState::Failed, &[("ada@example.net", Failed), ("bob@mail.example", Sent)])
+        .await;
     api.clock.forward_ms(1);
-    api.stored("order-2", State::Ready, &[("cy@example.net", Pending)]).await;
+    api.stored("order-2", MessageState::Ready, &[("cy@example.net", Pending)]).await;
     api.clock.forward_ms(1);
-    api.stored("order-3", State::InDoubt, &[("dee@example.org", Sent)]).await;
+    api.stored("order-3", MessageState::InDoubt, &[("dee@example.org", Sent)]).await;
     api
 }
 

@@ -1,8 +1,8 @@
 //! Removing old messages, erasing an address, and the counts that remain.
 
-use postway_domain::{Clock as _, RecipientStatus::*, State, id::AuditId};
+use postway_domain::{Clock as _, MessageState, RecipientStatus::*, id::AuditId};
 use postway_store::{
-    Directory as _,
+    DirectoryStore as _,
     record::{AuditEntry, DirectoryChange},
 };
 use serde_json::json;
@@ -18,10 +18,10 @@ async fn exists(api: &Api, id: &str) -> bool {
 #[tokio::test]
 async fn a_cleanup_removes_what_ended_and_is_old_enough() {
     let api = Api::start().await;
-    api.stored("old", State::Sent, &[("ada@example.net", Sent)]).await;
-    api.stored("waits", State::Ready, &[("ada@example.net", Pending)]).await;
+    api.stored("old", MessageState::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("waits", MessageState::Ready, &[("ada@example.net", Pending)]).await;
     api.clock.forward_ms(2 * DAY_MS);
-    api.stored("new", State::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("new", MessageState::Sent, &[("ada@example.net", Sent)]).await;
     api.fan_out().await;
     let clean = async |query: &str| api.post(&format!("/v1/cleanup{query}"), json!({})).await.ok(200);
     assert_eq!(clean("").await, json!({"deleted": 0, "more": false}), "the tenant keeps a week");
@@ -41,7 +41,7 @@ async fn a_cleanup_removes_what_ended_and_is_old_enough() {
 #[tokio::test]
 async fn a_removed_message_is_still_in_the_feed_by_its_uid() {
     let api = Api::start().await;
-    let uid = api.stored("m-1", State::Sent, &[("ada@example.net", Sent)]).await;
+    let uid = api.stored("m-1", MessageState::Sent, &[("ada@example.net", Sent)]).await;
     api.fan_out().await;
     api.clock.forward_ms(1);
     assert_eq!(api.post("/v1/cleanup?older_than_seconds=0", json!({})).await.ok(200)["deleted"], 1);
@@ -54,10 +54,10 @@ async fn a_removed_message_is_still_in_the_feed_by_its_uid() {
 #[tokio::test]
 async fn an_address_is_forgotten_and_not_written_down() {
     let api = Api::start().await;
-    api.stored("alone", State::Sent, &[("ada@example.net", Sent)]).await;
-    api.stored("both", State::Sent, &[("Ada@example.net", Sent), ("bob@example.net", Sent)]).await;
-    api.stored("waits", State::Ready, &[("ada@example.net", Pending)]).await;
-    api.stored("other", State::Sent, &[("bob@example.net", Sent)]).await;
+    api.stored("alone", MessageState::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("both", MessageState::Sent, &[("Ada@example.net", Sent), ("bob@example.net", Sent)]).await;
+    api.stored("waits", MessageState::Ready, &[("ada@example.net", Pending)]).await;
+    api.stored("other", MessageState::Sent, &[("bob@example.net", Sent)]).await;
     api.fan_out().await;
     // As an earlier version wrote it.
     let old = AuditEntry {
@@ -96,10 +96,10 @@ async fn an_address_is_forgotten_and_not_written_down() {
 #[tokio::test]
 async fn statistics_count_by_hour_and_day_and_outlive_the_messages() {
     let api = Api::start().await;
-    api.stored("m-1", State::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("m-1", MessageState::Sent, &[("ada@example.net", Sent)]).await;
     api.fan_out().await;
     api.clock.forward_ms(3_600_000);
-    api.stored("m-2", State::Failed, &[("ada@example.net", Failed)]).await;
+    api.stored("m-2", MessageState::Failed, &[("ada@example.net", Failed)]).await;
     api.fan_out().await;
     let by_hour = api.get("/v1/statistics").await.ok(200);
     let counts = |row: &serde_json::Value| json!([row["accepted"], row["sent"], row["failed"]]);

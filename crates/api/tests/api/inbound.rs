@@ -1,6 +1,6 @@
 //! Inbound mail: listed, shown, downloaded, replayed, resolved.
 
-use postway_domain::{InboundState, MessageUid, RecipientStatus, State};
+use postway_domain::{InboundState, MessageState, MessageUid, RecipientStatus};
 use serde_json::{Value, json};
 
 use crate::support::Api;
@@ -17,7 +17,7 @@ async fn with_mail() -> (Api, MessageUid) {
 #[tokio::test]
 async fn a_mail_is_shown_with_what_was_done_and_what_became_of_that() {
     let (api, uid) = with_mail().await;
-    let sent = api.stored("m-1", State::Sent, &[("ada@example.net", RecipientStatus::Sent)]).await;
+    let sent = api.stored("m-1", MessageState::Sent, &[("ada@example.net", RecipientStatus::Sent)]).await;
     let path = format!("/v1/inbound/{uid}");
     let fresh = api.get(&path).await.ok(200);
     assert_eq!(

@@ -2,7 +2,7 @@
 //! which may do all that a tenant's key may, on the first tenant's ids. The calls come from the document, so
 //! that a new one cannot be forgotten: where this test does not know what to say to it, it fails.
 
-use postway_domain::{RecipientStatus::*, State, message::Wait};
+use postway_domain::{MessageState, RecipientStatus::*, message::ScheduleReason};
 use postway_store::record::NotificationState;
 use serde_json::{Value, json};
 
@@ -90,10 +90,10 @@ pub async fn with_two_tenants() -> (Api, Made, String) {
     let webhook = api.post("/v1/webhooks", hook).await.ok(201)["id"].as_str().unwrap().to_owned();
     let one = [("first-ada@example.net", Pending)];
     let uids = [
-        api.stored("first-ready", State::Ready, &one).await,
-        api.stored("first-later", State::Scheduled(Wait::SendAt), &one).await,
-        api.stored("first-doubt", State::InDoubt, &[("first-ada@example.net", InDoubt)]).await,
-        api.stored("first-dead", State::Failed, &[("first-ada@example.net", Failed)]).await,
+        api.stored("first-ready", MessageState::Ready, &one).await,
+        api.stored("first-later", MessageState::Scheduled(ScheduleReason::SendAt), &one).await,
+        api.stored("first-doubt", MessageState::InDoubt, &[("first-ada@example.net", InDoubt)]).await,
+        api.stored("first-dead", MessageState::Failed, &[("first-ada@example.net", Failed)]).await,
     ];
     let uids: Vec<String> = uids.iter().map(ToString::to_string).collect();
     let uid = uids[3].clone();

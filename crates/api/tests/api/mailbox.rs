@@ -2,7 +2,7 @@
 
 use postway_domain::{Clock, WatchedMailbox, secret::SecretKey};
 use postway_store::{
-    Inbound,
+    InboundStore,
     record::{MailboxKey, MailboxNote},
 };
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn key_of(id: &str) -> MailboxKey {
 /// The secrets as the store keeps them.
 async fn kept(api: &Api, id: &str) -> Value {
     let (mailbox, _) = api.store.mailbox(&key_of(id)).await.unwrap().unwrap();
-    let place = WatchedMailbox::secret_place(&mailbox.tenant, &mailbox.id);
+    let place = WatchedMailbox::sealing_context(&mailbox.tenant, &mailbox.id);
     let key = SecretKey::from_bytes(&[7; 32]).unwrap();
     serde_json::from_str(&key.open(&place, &mailbox.secret.unwrap()).unwrap()).unwrap()
 }

@@ -6,9 +6,9 @@ use axum::{
     response::Response,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_domain::{MessageUid, State};
+use postway_domain::{MessageState, MessageUid};
 use postway_mime::reader::{ReaderLimit, limit::SHOWN_TEXT_BYTES_MAX};
-use postway_store::record::Body as StoredBody;
+use postway_store::record::StoredBody;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -22,7 +22,7 @@ const ROOM_OF_TENANT: usize = 8;
 async fn large(api: &Api) -> MessageUid {
     let head = b"Subject: large\r\nContent-Type: text/plain\r\n\r\n";
     let mail = [&head[..], &vec![b'x'; 12 * MIB]].concat();
-    api.stored_with("large", State::Ready, &[], |message| {
+    api.stored_with("large", MessageState::Ready, &[], |message| {
         message.content.raw = StoredBody::Inline(mail.into())
     })
     .await
@@ -166,7 +166,7 @@ async fn a_line_of_an_import_is_bounded_before_it_is_built() {
 async fn a_page_of_stored_requests_is_bounded_before_it_is_built() {
     let api = Api::start().await;
     let stored = async |id: &str, payload: String| {
-        api.stored_with(id, State::Ready, &[], |message| {
+        api.stored_with(id, MessageState::Ready, &[], |message| {
             message.content.payload = Some(StoredBody::Inline(payload.into()));
         })
         .await

@@ -7,8 +7,8 @@ use postway_domain::{
     secret::SecretKey,
 };
 use postway_store::{
-    Directory, Inbound,
-    record::{Changed, DirectoryChange, MailboxKey},
+    DirectoryStore, InboundStore,
+    record::{ChangeResult, DirectoryChange, MailboxKey},
 };
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn account(grant: Value) -> Value {
 async fn stored(api: &Api) -> (Account, Value) {
     let (tenant, id) = ("default".parse().unwrap(), "relay-1".parse().unwrap());
     let account = api.store.account(&tenant, &id).await.unwrap().unwrap();
-    let text = key().open(&account.sealed_place(), account.secret.as_ref().unwrap()).unwrap();
+    let text = key().open(&account.current_sealing_context(), account.secret.as_ref().unwrap()).unwrap();
     let secrets = serde_json::from_str(&text).unwrap_or(Value::String(text));
     (account, secrets)
 }
@@ -57,7 +57,7 @@ async fn a_grant_is_made_shown_and_its_secrets_never() {
     }
     let (account, secrets) = stored(&api).await;
     assert_eq!(secrets, json!({"client_secret": "hidden-client"}));
-    let as_password = Account::secret_place(&account.tenant, &account.id);
+    let as_password = Account::sealing_context(&account.tenant, &account.id);
     assert!(key().open(&as_password, &account.secret.unwrap()).is_err(), "it is not taken for a password");
 
     // What is shown may be sent back, and means the same.
@@ -172,7 +172,7 @@ async fn a_mailbox_has_a_grant_in_the_place_of_its_token() {
     let kept = async || {
         let key_of = MailboxKey { tenant: "default".parse().unwrap(), mailbox: "in".parse().unwrap() };
         let (mailbox, _) = api.store.mailbox(&key_of).await.unwrap().unwrap();
-        let place = WatchedMailbox::secret_place(&mailbox.tenant, &mailbox.id);
+        let place = WatchedMailbox::sealing_context(&mailbox.tenant, &mailbox.id);
         serde_json::from_str::<Value>(&key().open(&place, &mailbox.secret.unwrap()).unwrap()).unwrap()
     };
     assert_eq!(kept().await, json!({"oauth": {"refresh_token": "hidden-refresh"}}));
@@ -197,11 +197,11 @@ async fn stored_tokens_are_sealed_anew_with_the_rest() {
     let api = Api::with_secret_key(SecretKey::from_bytes(&[9; 32]).unwrap().with_previous(key())).await;
     let owner = |id: &str| OAuthOwner::account(&"default".parse().unwrap(), &id.parse().unwrap());
     for (id, sealing) in [("known", &key()), ("foreign", &old)] {
-        let tokens = Some(sealing.seal(&owner(id).secret_place(), "{}").unwrap());
+        let tokens = Some(sealing.seal(&owner(id).sealing_context(), "{}").unwrap());
         let updated_at = postway_domain::Time::from_millis(0);
         let state = OAuthState { owner: owner(id), tokens, renewing_until: None, version: 1, updated_at };
         let put = DirectoryChange::PutOAuthState(state, None);
-        assert_eq!(api.store.change(put, None).await.unwrap(), Changed::Done);
+        assert_eq!(api.store.change(put, None).await.unwrap(), ChangeResult::Done);
     }
     let done = api.post("/v1/secrets/rotate", json!({})).await.ok(200);
     assert_eq!(
@@ -209,5 +209,5 @@ async fn stored_tokens_are_sealed_anew_with_the_rest() {
         (&json!(1), &json!(["oauth/default/account/foreign"]))
     );
     let state = api.store.oauth_state(&owner("known")).await.unwrap().unwrap();
-    assert_eq!(new.open(&owner("known").secret_place(), &state.tokens.unwrap()).unwrap(), "{}");
+    assert_eq!(new.open(&owner("known").sealing_context(), &state.tokens.unwrap()).unwrap(), "{}");
 }

@@ -1,6 +1,6 @@
 //! An operator's actions: cancel, retry, reschedule, resolve, replay.
 
-use postway_domain::{RecipientStatus::*, State, message::Wait};
+use postway_domain::{MessageState, RecipientStatus::*, message::ScheduleReason};
 use serde_json::{Value, json};
 
 use crate::support::Api;
@@ -18,7 +18,7 @@ async fn last_event(api: &Api, id: &str) -> Value {
 #[tokio::test]
 async fn a_waiting_message_is_cancelled_once() {
     let api = Api::start().await;
-    api.stored("m", State::Scheduled(Wait::SendAt), &[("ada@example.net", Pending)]).await;
+    api.stored("m", MessageState::Scheduled(ScheduleReason::SendAt), &[("ada@example.net", Pending)]).await;
     let answer = api.post("/v1/messages/m/cancel", json!({})).await.ok(200);
     assert_eq!((&answer["id"], &answer["status"]), (&json!("m"), &json!("cancelled")));
     assert_eq!(recipients(&api, "m").await, ["cancelled"]);
@@ -31,7 +31,7 @@ async fn a_waiting_message_is_cancelled_once() {
 #[tokio::test]
 async fn a_failed_message_goes_again_to_those_it_did_not_reach() {
     let api = Api::start().await;
-    api.stored("m", State::Failed, &[("ada@example.net", Failed), ("bob@example.net", Sent)]).await;
+    api.stored("m", MessageState::Failed, &[("ada@example.net", Failed), ("bob@example.net", Sent)]).await;
     api.clock.forward_ms(5_000);
     let answer = api.call("POST", "/v1/messages/m/retry", "").await.ok(200);
     assert_eq!(answer["status"], "ready");
@@ -48,8 +48,12 @@ async fn a_doubt_is_settled_in_three_ways() {
     for (outcome, status, recipient) in
         [("sent", "sent", "sent"), ("failed", "failed", "failed"), ("resend", "ready", "in_doubt")]
     {
-        api.stored(outcome, State::InDoubt, &[("ada@example.net", InDoubt), ("bob@example.net", Failed)])
-            .await;
+        api.stored(
+            outcome,
+            MessageState::InDoubt,
+            &[("ada@example.net", InDoubt), ("bob@example.net", Failed)],
+        )
+        .await;
         let answer =
             api.post(&format!("/v1/messages/{outcome}/resolve"), json!({"outcome": outcome})).await.ok(200);
         assert_eq!(answer["status"], status);
@@ -75,14 +79,15 @@ async fn a_word_on_a_doubt_is_about_those_in_doubt() {
         ("failed", "scheduled", "failed", "scheduled"),
         ("resend", "ready", "pending", "resolved"),
     ] {
-        api.stored(outcome, State::InDoubt, &mixed).await;
+        api.stored(outcome, MessageState::InDoubt, &mixed).await;
         let path = format!("/v1/messages/{outcome}/resolve");
         let answer = api.post(&path, json!({"outcome": outcome})).await.ok(200);
         assert_eq!((&answer["status"], answer["due_at"].is_string()), (&json!(status), true), "{answer}");
         assert_eq!(recipients(&api, outcome).await, [becomes, "pending", "sent"], "{outcome}");
         assert_eq!(told(&api, outcome).await.last(), Some(&json!(last)));
     }
-    api.stored("reached", State::InDoubt, &[("ada@example.net", InDoubt), ("cy@example.net", Sent)]).await;
+    api.stored("reached", MessageState::InDoubt, &[("ada@example.net", InDoubt), ("cy@example.net", Sent)])
+        .await;
     let answer = api.post("/v1/messages/reached/resolve", json!({"outcome": "failed"})).await.ok(200);
     assert_eq!((&answer["status"], &answer["error"]), (&json!("sent"), &json!(null)));
     assert_eq!(recipients(&api, "reached").await, ["failed", "sent"]);
@@ -93,7 +98,7 @@ async fn to_cancel_hides_neither_a_doubt_nor_what_was_sent() {
     let api = Api::start().await;
     for (id, first, status) in [("doubt", InDoubt, "in_doubt"), ("half", Sent, "sent")] {
         let stand = [("ada@example.net", first), ("bob@example.net", Pending)];
-        api.stored(id, State::Scheduled(Wait::Retry), &stand).await;
+        api.stored(id, MessageState::Scheduled(ScheduleReason::Retry), &stand).await;
         let answer = api.post(&format!("/v1/messages/{id}/cancel"), json!({})).await.ok(200);
         assert_eq!((&answer["status"], &answer["due_at"]), (&json!(status), &json!(null)));
         assert_eq!(recipients(&api, id).await, [status, "cancelled"]);
@@ -132,8 +137,8 @@ async fn a_message_that_waits_for_its_time_gets_another() {
 #[tokio::test]
 async fn only_a_doubt_can_be_resolved_and_only_in_known_words() {
     let api = Api::start().await;
-    api.stored("sent", State::Sent, &[("ada@example.net", Sent)]).await;
-    api.stored("doubt", State::InDoubt, &[("ada@example.net", InDoubt)]).await;
+    api.stored("sent", MessageState::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("doubt", MessageState::InDoubt, &[("ada@example.net", InDoubt)]).await;
     api.post("/v1/messages/sent/resolve", json!({"outcome": "sent"})).await.refused(409, "conflict");
     api.post("/v1/messages/none/resolve", json!({"outcome": "sent"})).await.refused(404, "not_found");
     assert_eq!(
@@ -150,8 +155,8 @@ async fn only_a_doubt_can_be_resolved_and_only_in_known_words() {
 #[tokio::test]
 async fn dead_letters_are_replayed_and_each_has_its_answer() {
     let api = Api::start().await;
-    api.stored("a", State::Failed, &[("ada@example.net", Failed)]).await;
-    api.stored("b", State::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("a", MessageState::Failed, &[("ada@example.net", Failed)]).await;
+    api.stored("b", MessageState::Sent, &[("ada@example.net", Sent)]).await;
     let answer = api.post("/v1/dead-letters/replay", json!({"ids": ["a", "b", "c"]})).await.ok(200);
     assert_eq!((&answer["replayed"], &answer["rejected"]), (&json!(1), &json!(2)));
     assert_eq!(answer["results"][0], json!({"id": "a", "status": "ready"}));
@@ -167,7 +172,7 @@ async fn dead_letters_are_replayed_and_each_has_its_answer() {
 #[tokio::test]
 async fn racing_operators_move_a_message_once() {
     let api = Api::start().await;
-    api.stored("m", State::Scheduled(Wait::Retry), &[("ada@example.net", Pending)]).await;
+    api.stored("m", MessageState::Scheduled(ScheduleReason::Retry), &[("ada@example.net", Pending)]).await;
     let racers = (0..8).map(|_| api.post("/v1/messages/m/cancel", json!({})));
     let answers = futures::future::join_all(racers).await;
     let won = answers.iter().filter(|answer| answer.status.as_u16() == 200).count();

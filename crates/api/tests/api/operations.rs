@@ -1,7 +1,7 @@
 //! For operators: health, metrics, statistics, documents.
 
 use axum::{body::Body, http::Request};
-use postway_domain::{RecipientStatus::*, State};
+use postway_domain::{MessageState, RecipientStatus::*};
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Api, KEY};
@@ -21,8 +21,8 @@ async fn health_and_documents_need_no_key() {
 #[tokio::test]
 async fn stats_count_every_state_and_the_oldest_due() {
     let api = Api::start().await;
-    api.stored("a", State::Ready, &[("ada@example.net", Pending)]).await;
-    api.stored("b", State::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("a", MessageState::Ready, &[("ada@example.net", Pending)]).await;
+    api.stored("b", MessageState::Sent, &[("ada@example.net", Sent)]).await;
     api.clock.forward_ms(7_500);
     let stats = api.get("/v1/stats").await.ok(200);
     assert_eq!((&stats["by_status"]["ready"], &stats["by_status"]["sent"]), (&json!(1), &json!(1)));
@@ -35,8 +35,8 @@ async fn stats_count_every_state_and_the_oldest_due() {
 #[tokio::test]
 async fn what_is_held_and_what_waits_for_a_word_is_told_apart() {
     let api = Api::start().await;
-    api.stored("a", State::Ready, &[("ada@example.net", Pending)]).await;
-    api.stored("b", State::InDoubt, &[("ada@example.net", InDoubt)]).await;
+    api.stored("a", MessageState::Ready, &[("ada@example.net", Pending)]).await;
+    api.stored("b", MessageState::InDoubt, &[("ada@example.net", InDoubt)]).await;
     api.post("/v1/accounts/sandbox/suspend", json!({})).await.ok(200);
     api.clock.forward_ms(7_500);
     for path in ["/v1/stats", "/v1/overview"] {

@@ -3,8 +3,8 @@
 use std::io::{Cursor, Read};
 
 use bytes::Bytes;
-use postway_domain::{EventKind, InboundState, MessageUid, RecipientStatus, State};
-use postway_store::record::{Finding, NewReceipt, NotificationState};
+use postway_domain::{EventKind, InboundState, MessageState, MessageUid, RecipientStatus};
+use postway_store::record::{MessageFinding, NewReceipt, NotificationState};
 use serde_json::{Value, json};
 
 use crate::{arrival::sha256, support::Api};
@@ -15,15 +15,15 @@ async fn sent() -> (Api, MessageUid) {
     let api = Api::start().await;
     api.mailbox("back", json!({"roles": ["bounces", "pec"]})).await;
     let recipients = [("ada@example.net", RecipientStatus::Sent), ("bob@example.net", RecipientStatus::Sent)];
-    let uid = api.stored("m-1", State::Sent, &recipients).await;
+    let uid = api.stored("m-1", MessageState::Sent, &recipients).await;
     (api, uid)
 }
 
-fn finding(message: MessageUid, position: Option<u32>, kind: EventKind) -> Finding {
-    Finding { message, position, kind, data: None, bounce: None, suppress: None, receipt: None }
+fn finding(message: MessageUid, position: Option<u32>, kind: EventKind) -> MessageFinding {
+    MessageFinding { message, position, kind, data: None, bounce: None, suppress: None, receipt: None }
 }
 
-async fn found(api: &Api, raw: &str, finding: Finding) -> MessageUid {
+async fn found(api: &Api, raw: &str, finding: MessageFinding) -> MessageUid {
     let uid = api.arrived("back", raw).await;
     api.routed(InboundState::Routed, |routed| routed.findings = vec![finding]).await;
     uid
@@ -36,7 +36,8 @@ async fn a_bounce_shows_on_its_recipient_and_on_the_message_until_it_is_told() {
         .await
         .ok(201);
     let bounce = r#"{"type":"hard","code":"5.1.1","reason":"user_unknown","at":"2023-11-14T22:13:20Z"}"#;
-    let bounced = Finding { bounce: Some(bounce.to_owned()), ..finding(uid, Some(1), EventKind::Bounced) };
+    let bounced =
+        MessageFinding { bounce: Some(bounce.to_owned()), ..finding(uid, Some(1), EventKind::Bounced) };
     found(&api, "Subject: bounce\r\n\r\n", bounced).await;
     let shown = api.get("/v1/messages/m-1").await.ok(200);
     assert_eq!((&shown["status"], &shown["outcome"]), (&json!("sent"), &json!("bounced")));
@@ -76,7 +77,7 @@ async fn with_receipt() -> (Api, MessageUid, MessageUid) {
         detail: r#"{"provider":"Example"}"#.to_owned(),
         body: Bytes::from_static(RECEIPT.as_bytes()).into(),
     };
-    let accepted = Finding { receipt: Some(receipt), ..finding(uid, None, EventKind::PecAccepted) };
+    let accepted = MessageFinding { receipt: Some(receipt), ..finding(uid, None, EventKind::PecAccepted) };
     let inbound = found(&api, RECEIPT, accepted).await;
     (api, uid, inbound)
 }
@@ -90,7 +91,7 @@ async fn receipts_are_listed_with_their_digests_and_signatures() {
     assert_eq!((&receipt["inbound"], &receipt["size"]), (&json!(inbound.to_string()), &json!(RECEIPT.len())));
     assert_eq!(receipt["detail"]["provider"], "Example");
     assert_eq!(receipt["sha256"].as_str().unwrap().len(), 64);
-    api.stored("m-2", State::Ready, &[("ada@example.net", RecipientStatus::Pending)]).await;
+    api.stored("m-2", MessageState::Ready, &[("ada@example.net", RecipientStatus::Pending)]).await;
     assert_eq!(api.get("/v1/messages/m-2/pec").await.ok(200)["data"], json!([]));
     api.get("/v1/messages/none/pec").await.refused(404, "not_found");
 }
@@ -111,8 +112,12 @@ async fn receipts_come_in_pages() {
             detail: "{}".to_owned(),
             body: Bytes::from(raw.clone()).into(),
         };
-        found(&api, &raw, Finding { receipt: Some(receipt), ..finding(uid, None, EventKind::PecDelivered) })
-            .await;
+        found(
+            &api,
+            &raw,
+            MessageFinding { receipt: Some(receipt), ..finding(uid, None, EventKind::PecDelivered) },
+        )
+        .await;
     }
     let (mut inbound, mut path) = (Vec::new(), "/v1/messages/m-1/pec?limit=3".to_owned());
     loop {
@@ -162,6 +167,7 @@ async fn an_export_holds_the_original_the_receipts_and_their_digests() {
 async fn a_sensitive_message_is_not_exported() {
     let api = Api::start().await;
     let recipients = [("ada@example.net", RecipientStatus::Pending)];
-    api.stored_with("secret", State::Ready, &recipients, |message| message.content.sensitive = true).await;
+    api.stored_with("secret", MessageState::Ready, &recipients, |message| message.content.sensitive = true)
+        .await;
     api.get("/v1/messages/secret/pec/export").await.refused(403, "sensitive");
 }

@@ -1,6 +1,6 @@
 //! Reading messages back.
 
-use postway_domain::{RecipientStatus::*, State, message::Wait};
+use postway_domain::{MessageState, RecipientStatus::*, message::ScheduleReason};
 use postway_store::record::NewMessage;
 use serde_json::{Value, json};
 
@@ -9,8 +9,9 @@ use crate::support::Api;
 #[tokio::test]
 async fn a_message_comes_back_with_all_its_fields_and_parts() {
     let api = Api::start().await;
-    let uid =
-        api.stored("order-1", State::Failed, &[("ada@example.net", Failed), ("bob@example.net", Sent)]).await;
+    let uid = api
+        .stored("order-1", MessageState::Failed, &[("ada@example.net", Failed), ("bob@example.net", Sent)])
+        .await;
     let message = api.get("/v1/messages/order-1").await.ok(200);
     for field in [
         "id",
@@ -71,7 +72,7 @@ async fn an_id_that_looks_like_a_uuid_or_like_a_call_is_found_too() {
     let api = Api::start().await;
     let id = "0190a000-0000-7000-8000-000000000000";
     for id in [id, "batch", "raw"] {
-        api.stored(id, State::Sent, &[("ada@example.net", Sent)]).await;
+        api.stored(id, MessageState::Sent, &[("ada@example.net", Sent)]).await;
         assert_eq!(api.get(&format!("/v1/messages/{id}")).await.ok(200)["id"], id);
         assert_eq!(api.get(&format!("/v1/messages/{id}/explain")).await.ok(200)["status"], "sent");
     }
@@ -80,7 +81,7 @@ async fn an_id_that_looks_like_a_uuid_or_like_a_call_is_found_too() {
 #[tokio::test]
 async fn nobody_reads_across_tenants() {
     let api = Api::start().await;
-    let uid = api.stored("order-1", State::Sent, &[("ada@example.net", Sent)]).await.to_string();
+    let uid = api.stored("order-1", MessageState::Sent, &[("ada@example.net", Sent)]).await.to_string();
     let other = |path: String| {
         let request = axum::http::Request::get(path)
             .header("x-api-key", crate::support::KEY)
@@ -99,7 +100,7 @@ async fn nobody_reads_across_tenants() {
 async fn pages_cover_everything_once_newest_first() {
     let api = Api::start().await;
     for number in 0..7 {
-        api.stored(&format!("m-{number}"), State::Sent, &[("ada@example.net", Sent)]).await;
+        api.stored(&format!("m-{number}"), MessageState::Sent, &[("ada@example.net", Sent)]).await;
         api.clock.forward_ms(10);
     }
     let mut seen = Vec::new();
@@ -121,9 +122,9 @@ async fn pages_cover_everything_once_newest_first() {
 #[tokio::test]
 async fn filters_narrow_the_list() {
     let api = Api::start().await;
-    api.stored("sent", State::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("sent", MessageState::Sent, &[("ada@example.net", Sent)]).await;
     api.clock.forward_ms(60_000);
-    api.stored("failed", State::Failed, &[("bob@example.net", Failed)]).await;
+    api.stored("failed", MessageState::Failed, &[("bob@example.net", Failed)]).await;
     for (query, found) in [
         ("status=sent", &["sent"][..]),
         ("recipient=bob@EXAMPLE.net", &["failed"]),
@@ -169,7 +170,7 @@ async fn wrong_filters_are_named() {
 #[tokio::test]
 async fn the_history_and_the_mail_itself_can_be_had() {
     let api = Api::start().await;
-    let uid = api.stored("order-1", State::Sent, &[("ada@example.net", Sent)]).await;
+    let uid = api.stored("order-1", MessageState::Sent, &[("ada@example.net", Sent)]).await;
     assert_eq!(api.get("/v1/messages/order-1/events").await.ok(200)["data"][0]["seq"], 1);
     let raw = api.get("/v1/messages/order-1/raw").await;
     assert_eq!(raw.status.as_u16(), 200);
@@ -185,11 +186,11 @@ async fn what_holds_a_message_is_explained() {
     let api = Api::start().await;
     let one = [("ada@example.net", Pending)];
     for (id, state, gates) in [
-        ("now", State::Ready, json!([])),
-        ("later", State::Scheduled(Wait::SendAt), json!(["schedule"])),
-        ("again", State::Scheduled(Wait::Retry), json!(["retry"])),
-        ("doubt", State::InDoubt, json!(["doubt"])),
-        ("done", State::Sent, json!([])),
+        ("now", MessageState::Ready, json!([])),
+        ("later", MessageState::Scheduled(ScheduleReason::SendAt), json!(["schedule"])),
+        ("again", MessageState::Scheduled(ScheduleReason::Retry), json!(["retry"])),
+        ("doubt", MessageState::InDoubt, json!(["doubt"])),
+        ("done", MessageState::Sent, json!([])),
     ] {
         api.stored(id, state, &one).await;
         let told = api.get(&format!("/v1/messages/{id}/explain")).await.ok(200);
@@ -200,7 +201,7 @@ async fn what_holds_a_message_is_explained() {
     let ahead = |message: &mut NewMessage| {
         message.due_at = message.due_at.map(|at| at.plus(std::time::Duration::from_secs(60)))
     };
-    api.stored_with("ahead", State::Ready, &one, ahead).await;
+    api.stored_with("ahead", MessageState::Ready, &one, ahead).await;
     let told = api.get("/v1/messages/ahead/explain").await.ok(200);
     assert_eq!(told["gates"][0]["gate"], "clock", "it became ready before the clock was set back: {told}");
     assert_eq!(told["gates"][0]["until"], told["next_at"]);
@@ -217,9 +218,9 @@ async fn what_holds_a_message_is_explained() {
 #[tokio::test]
 async fn a_list_names_the_first_recipient_and_is_filtered_by_subject_and_code() {
     let api = Api::start().await;
-    api.stored("one", State::Failed, &[("ada@example.net", Failed), ("bob@example.net", Sent)]).await;
+    api.stored("one", MessageState::Failed, &[("ada@example.net", Failed), ("bob@example.net", Sent)]).await;
     api.clock.forward_ms(1);
-    api.stored("two", State::Ready, &[("cy@example.net", Pending)]).await;
+    api.stored("two", MessageState::Ready, &[("cy@example.net", Pending)]).await;
     let list = api.get("/v1/messages").await.ok(200);
     let whom = |n: usize| (list["data"][n]["to"].clone(), list["data"][n]["recipient_count"].clone());
     assert_eq!(whom(0), (json!("cy@example.net"), json!(1)));
@@ -245,7 +246,7 @@ async fn a_message_that_a_newer_one_replaced_says_so() {
     let one = [("ada@example.net", Pending)];
     for id in ["older", "newer"] {
         let collapsing = |message: &mut NewMessage| message.collapse_key = Some("cart-7".to_owned());
-        api.stored_with(id, State::Ready, &one, collapsing).await;
+        api.stored_with(id, MessageState::Ready, &one, collapsing).await;
         api.clock.forward_ms(1);
     }
     let older = api.get("/v1/messages/older").await.ok(200);
@@ -253,7 +254,7 @@ async fn a_message_that_a_newer_one_replaced_says_so() {
     assert_eq!(older["reason"], "a newer message with the same collapse_key took its place");
     let list = api.get("/v1/messages?status=cancelled").await.ok(200);
     assert_eq!(list["data"][0]["reason"], older["reason"]);
-    api.stored("withdrawn", State::Cancelled, &one).await;
+    api.stored("withdrawn", MessageState::Cancelled, &one).await;
     let withdrawn = api.get("/v1/messages/withdrawn").await.ok(200);
     assert_eq!(withdrawn["reason"], "withdrawn before it was sent");
 }

@@ -1,7 +1,7 @@
 //! The directory of recipients.
 
 use postway_domain::{KnownRecipient, RecipientKey, secret::SecretKey};
-use postway_store::Catalogue;
+use postway_store::CatalogueStore;
 use serde_json::{Value, json};
 
 use crate::support::Api;
@@ -42,7 +42,7 @@ async fn a_personal_number_is_sealed_masked_and_found_by_its_digest() {
     assert_eq!(shown.ok(200)["personal_number"], "**********234");
     let key = RecipientKey::Id(id.parse().unwrap());
     let stored = api.store.recipient(&"default".parse().unwrap(), &key).await.unwrap().unwrap();
-    let place = KnownRecipient::secret_place(&stored.tenant, &stored.id);
+    let place = KnownRecipient::sealing_context(&stored.tenant, &stored.id);
     let opened =
         SecretKey::from_bytes(&[7; 32]).unwrap().open(&place, stored.personal_number.as_ref().unwrap());
     assert_eq!(opened.unwrap(), "19800101-1234");

@@ -1,7 +1,7 @@
 //! Refusals: missing keys, wrong keys, missing scopes.
 
 use axum::{body::Body, http::Request};
-use postway_domain::{RecipientStatus::Sent, State};
+use postway_domain::{MessageState, RecipientStatus::Sent};
 use serde_json::json;
 
 use crate::support::{Api, KEY};
@@ -60,7 +60,7 @@ async fn a_path_that_cannot_be_read_is_refused_in_the_same_shape() {
         }
     }
     api.get("/assets/%FF").await.refused(400, "malformed_request");
-    api.stored("m", State::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("m", MessageState::Sent, &[("ada@example.net", Sent)]).await;
     for place in ["x", "-1", "99999999999999999999999"] {
         api.get(&format!("/v1/messages/m/attachments/{place}")).await.refused(404, "not_found");
     }

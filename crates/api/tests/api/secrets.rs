@@ -3,7 +3,7 @@
 use postway_domain::{
     DkimKey, KnownRecipient, RecipientId, Subscriber, TenantId, WatchedMailbox, secret::SecretKey,
 };
-use postway_store::{Catalogue, Directory, Inbound, Report, record::DirectoryChange};
+use postway_store::{CatalogueStore, DirectoryStore, InboundStore, ReportStore, record::DirectoryChange};
 use serde_json::{Value, json};
 
 use crate::support::Api;
@@ -86,12 +86,12 @@ async fn personal_numbers_and_signing_keys_are_sealed_anew() {
     assert_eq!((&after[0]["id"], &after[0]["version"]), (&before[0]["id"], &json!(2)));
     let signing = alone.store.dkim_keys(None, None).await.unwrap().remove(0);
     assert!(!signing.active, "what was switched off stays so");
-    let place = DkimKey::secret_place(&signing.tenant, &signing.domain, &signing.selector);
+    let place = DkimKey::sealing_context(&signing.tenant, &signing.domain, &signing.selector);
     let sealed_before = old.store.dkim_keys(None, None).await.unwrap().remove(0).private;
     assert_eq!(key(8).open(&place, &signing.private), key(7).open(&place, &sealed_before));
 
     let (hook, hook_before) = (webhook(&alone).await, webhook(&old).await);
-    let hook_place = Subscriber::secret_place(&hook.tenant, &hook.id);
+    let hook_place = Subscriber::sealing_context(&hook.tenant, &hook.id);
     assert_eq!(
         key(8).open(&hook_place, &hook.secrets.unwrap()),
         key(7).open(&hook_place, &hook_before.secrets.unwrap())
@@ -99,7 +99,7 @@ async fn personal_numbers_and_signing_keys_are_sealed_anew() {
 
     let boxes = [&alone, &old].map(|api| async { api.store.mailboxes(None).await.unwrap().remove(0) });
     let [now, before] = futures::future::join_all(boxes).await.try_into().unwrap();
-    let mailbox_place = WatchedMailbox::secret_place(&now.tenant, &now.id);
+    let mailbox_place = WatchedMailbox::sealing_context(&now.tenant, &now.id);
     assert_eq!(
         key(8).open(&mailbox_place, &now.secret.unwrap()),
         key(7).open(&mailbox_place, &before.secret.unwrap())
@@ -118,10 +118,10 @@ async fn what_opens_with_no_key_is_named() {
     hand_over(&old, &stranger).await;
     let done = stranger.post("/v1/secrets/rotate", json!({})).await.ok(200);
     let places = [
-        DkimKey::secret_place(&tenant(), "example.com", "s1"),
-        Subscriber::secret_place(&tenant(), &webhook(&old).await.id),
-        WatchedMailbox::secret_place(&tenant(), &"back".parse().unwrap()),
-        KnownRecipient::secret_place(&tenant(), &ada(&old).await.id),
+        DkimKey::sealing_context(&tenant(), "example.com", "s1"),
+        Subscriber::sealing_context(&tenant(), &webhook(&old).await.id),
+        WatchedMailbox::sealing_context(&tenant(), &"back".parse().unwrap()),
+        KnownRecipient::sealing_context(&tenant(), &ada(&old).await.id),
     ];
     assert_eq!(done["unreadable"], json!(places));
     assert_eq!((&done["recipients"], &done["dkim_keys"]), (&json!(0), &json!(0)));
@@ -133,7 +133,7 @@ async fn a_directory_of_many_recipients_is_gone_through_whole() {
     let sample = ada(&furnished().await).await;
     for number in 0..1_100_u128 {
         let id = RecipientId::from_bytes(number.to_be_bytes());
-        let sealed = key(7).seal(&KnownRecipient::secret_place(&tenant(), &id), "19800101-1234").unwrap();
+        let sealed = key(7).seal(&KnownRecipient::sealing_context(&tenant(), &id), "19800101-1234").unwrap();
         let recipient = KnownRecipient { id, personal_number: Some(sealed), ..sample.clone() };
         api.store.change(DirectoryChange::CreateRecipient(recipient), None).await.unwrap();
     }

@@ -7,7 +7,7 @@ use axum::{
     http::{HeaderName, Method, Request},
 };
 use postway_api::RequestOrigin;
-use postway_domain::{RecipientStatus, State};
+use postway_domain::{MessageState, RecipientStatus};
 use serde_json::json;
 
 use crate::support::{Answer, Api, KEY};
@@ -159,7 +159,7 @@ async fn wrong_keys_broken_cookies_and_other_sites_open_nothing() {
 #[tokio::test]
 async fn an_admins_page_shows_the_tenant_it_chose() {
     let api = Api::start().await;
-    api.stored("m-1", State::Ready, &[("ada@example.net", RecipientStatus::Pending)]).await;
+    api.stored("m-1", MessageState::Ready, &[("ada@example.net", RecipientStatus::Pending)]).await;
     let mut browser = Browser::open(&api, KEY).await;
     assert_eq!(browser.ask(Method::GET, "/v1/messages/m-1", &[], "").await.status, 200);
     // A neighbour under the same domain can plant a cookie, but none of this name.
@@ -192,7 +192,7 @@ async fn the_page_is_served_with_a_policy_and_every_part_it_names() {
 #[tokio::test]
 async fn the_overview_tells_what_is_stuck() {
     let api = Api::start().await;
-    api.stored("m-1", State::Ready, &[("ada@example.net", RecipientStatus::Pending)]).await;
+    api.stored("m-1", MessageState::Ready, &[("ada@example.net", RecipientStatus::Pending)]).await;
     api.fan_out().await;
     let overview = api.get("/v1/overview").await.ok(200);
     assert_eq!(overview["by_status"]["ready"], 1);

@@ -16,25 +16,26 @@ use postway_api::{
     ProbeStep, RuleTrial, WebhookTest,
 };
 use postway_domain::{
-    Account, AccountLimits, AccountSettings, Clock, EventKind, Incarnation, Lane, LeaseToken, MessageUid,
-    Priority, RecipientKind, RecipientStatus, State, Subscriber, Tenant, TenantId, TenantSettings, Time,
-    WatchedMailbox,
-    message::{OnDoubt, Wait},
-    rule::{Condition, RuleContent, TextMatch},
+    Account, AccountLimits, AccountSettings, Clock, EventKind, Incarnation, Lane, LeaseToken,
+    MessagePriority, MessageState, MessageUid, RecipientKind, RecipientStatus, Subscriber, Tenant, TenantId,
+    TenantSettings, Time, WatchedMailbox,
+    message::{OnDoubt, ScheduleReason},
+    rule::{RuleCondition, RuleContent, TextMatch},
     secret::SecretKey,
 };
-use postway_intake::{Door, DoorParts, FetchConfig, Limits};
+use postway_intake::{Door, DoorParts, FetchConfig, IntakeLimits};
 use postway_net::{
-    Guard,
+    AddressGuard,
     http::{HttpClient, HttpSettings},
 };
 use postway_store::{
-    Directory, Intake, Report, Roster, Store, StoreError, Work,
-    blob::Depot,
+    DirectoryStore, IntakeStore, LivenessRoster, ReportStore, Store, StoreError, WorkStore,
+    blob::BlobStorage,
     memory::MemoryStore,
     record::{
-        Acceptance, AccountKey, AccountWant, Call, Change, ClaimRequest, Content, Fence, Lease, NewEvent,
-        NewMessage, NewRecipient, NotificationState, Notified, Preparation, RecipientChange, ReportRequest,
+        Acceptance, AccountKey, AccountWant, ClaimRequest, LeaseGrant, MessageChange, MessageContent,
+        NewEvent, NewMessage, NewRecipient, NotificationCall, NotificationResult, NotificationState,
+        PreparationResult, RecipientChange, ReportRequest, WriteFence,
     },
 };
 use serde_json::Value;
@@ -92,12 +93,12 @@ impl InboundProbe for Trials {
     }
 
     fn check_rule(&self, rule: &RuleContent) -> Vec<(String, String)> {
-        let is_wrong = |condition: &Condition| {
+        let is_wrong = |condition: &RuleCondition| {
             let text = match condition {
-                Condition::From(text)
-                | Condition::To(text)
-                | Condition::Cc(text)
-                | Condition::Subject(text) => text,
+                RuleCondition::From(text)
+                | RuleCondition::To(text)
+                | RuleCondition::Cc(text)
+                | RuleCondition::Subject(text) => text,
                 _ => return false,
             };
             *text == TextMatch::Regex("(".to_owned())
@@ -205,15 +206,15 @@ impl Api {
     ) -> Self {
         let recorder = PrometheusBuilder::new().build_recorder();
         let secret_key = Arc::new(secret_key);
-        let limits = Limits { request_bytes_max: REQUEST_BYTES_MAX, ..Limits::default() };
+        let limits = IntakeLimits { request_bytes_max: REQUEST_BYTES_MAX, ..IntakeLimits::default() };
         let state = ApiState {
             store: store.clone(),
             door: Arc::new(Door::new(DoorParts {
                 store: store.clone() as Arc<dyn Store>,
-                depot: Arc::new(Depot::memory()),
+                depot: Arc::new(BlobStorage::memory()),
                 clock: clock.clone(),
                 secret_key: secret_key.clone(),
-                http: HttpClient::new(Arc::new(Guard::new(Vec::new())), HttpSettings::default()),
+                http: HttpClient::new(Arc::new(AddressGuard::new(Vec::new())), HttpSettings::default()),
                 fetch: FetchConfig::default(),
                 limits,
                 mail_domain: "mail.example".to_owned(),
@@ -228,7 +229,7 @@ impl Api {
                 process: String::new,
                 key: metrics_key,
             },
-            roster: Arc::new(Roster::new(Incarnation::from_bytes([1; 16]), false)),
+            roster: Arc::new(LivenessRoster::new(Incarnation::from_bytes([1; 16]), false)),
             probe: Arc::new(Probe),
             outbox: Arc::default(),
             inbound: Arc::new(Trials),
@@ -302,7 +303,7 @@ impl Api {
         let key = AccountKey { tenant: "default".parse().unwrap(), account: "sandbox".parse().unwrap() };
         let now = self.clock.now();
         let request = ClaimRequest {
-            lease: Lease {
+            lease: LeaseGrant {
                 incarnation: Incarnation::from_bytes([1; 16]),
                 token: LeaseToken::from_i64(7),
                 until: Time::from_millis(now.as_millis() + 600_000),
@@ -328,7 +329,7 @@ impl Api {
         let mut settled = 0;
         loop {
             let due = self.store.report_state(now).await.unwrap().due;
-            let lease = Lease {
+            let lease = LeaseGrant {
                 incarnation: Incarnation::from_bytes([1; 16]),
                 token,
                 until: Time::from_millis(now.as_millis() + 120_000),
@@ -339,13 +340,13 @@ impl Api {
                 return settled;
             }
             settled += claimed.len();
-            let notified = claimed.into_iter().map(|told| Notified {
+            let notified = claimed.into_iter().map(|told| NotificationResult {
                 key: told.key,
                 token,
                 at: now,
                 state,
                 due_at: (!state.is_settled()).then(|| Time::from_millis(now.as_millis() + 5_000)),
-                call: Some(Call {
+                call: Some(NotificationCall {
                     at: now,
                     latency_ms: 12,
                     status: Some(status),
@@ -359,7 +360,12 @@ impl Api {
     }
 
     /// A message in the store, as intake would leave it, moved on to `state`.
-    pub async fn stored(&self, id: &str, state: State, recipients: &[(&str, RecipientStatus)]) -> MessageUid {
+    pub async fn stored(
+        &self,
+        id: &str,
+        state: MessageState,
+        recipients: &[(&str, RecipientStatus)],
+    ) -> MessageUid {
         self.stored_with(id, state, recipients, |_| {}).await
     }
 
@@ -367,7 +373,7 @@ impl Api {
     pub async fn stored_with(
         &self,
         id: &str,
-        state: State,
+        state: MessageState,
         recipients: &[(&str, RecipientStatus)],
         edit: impl FnOnce(&mut NewMessage),
     ) -> MessageUid {
@@ -381,13 +387,13 @@ impl Api {
             lane: Lane {
                 tenant: "default".parse().unwrap(),
                 account: "sandbox".parse().unwrap(),
-                priority: Priority::Normal,
+                priority: MessagePriority::Normal,
                 batch: Some("b-1".parse().unwrap()),
             },
             client_id: Some(id.parse().unwrap()),
             idempotency: None,
             fingerprint: [0; 32],
-            state: State::Ready,
+            state: MessageState::Ready,
             due_at: Some(self.clock.now()),
             created_at: self.clock.now(),
             expires_at: None,
@@ -419,13 +425,19 @@ impl Api {
         uid
     }
 
-    async fn moved(&self, uid: MessageUid, from: State, to: State, recipients: Vec<(u32, RecipientStatus)>) {
-        let waits = matches!(to, State::Scheduled(_))
+    async fn moved(
+        &self,
+        uid: MessageUid,
+        from: MessageState,
+        to: MessageState,
+        recipients: Vec<(u32, RecipientStatus)>,
+    ) {
+        let waits = matches!(to, MessageState::Scheduled(_))
             .then(|| Time::from_millis(self.clock.now().as_millis() + 60_000));
         let error = r#"{"code":"smtp_450","category":"greylisted","phase":"rcpt","smtp_code":450,"enhanced_code":"4.2.0","message":"come back"}"#;
-        let change = Change {
+        let change = MessageChange {
             uid,
-            fence: Fence { status: from.status(), token: None, version: None },
+            fence: WriteFence { status: from.status(), token: None, version: None },
             to,
             at: self.clock.now(),
             due_at: waits,
@@ -433,7 +445,7 @@ impl Api {
             retries: Some(3),
             doubts: None,
             lost_leases: Some(2),
-            exhausted: to == State::Failed,
+            exhausted: to == MessageState::Failed,
             error: Some(error.to_owned()),
             events: told(to).map(|kind| NewEvent { kind, data: None }).into_iter().collect(),
             recipients: recipients
@@ -443,7 +455,9 @@ impl Api {
             ends_open_recipients: None,
             attempt: None,
             refund: None,
-            preparation: waits.filter(|_| to == State::Scheduled(Wait::Fetch)).map(Preparation::Later),
+            preparation: waits
+                .filter(|_| to == MessageState::Scheduled(ScheduleReason::Fetch))
+                .map(PreparationResult::Later),
             erases_bodies: false,
             awaits_receipt: None,
         };
@@ -452,10 +466,10 @@ impl Api {
 }
 
 /// The event that a message leaves by going there.
-fn told(to: State) -> Option<EventKind> {
+fn told(to: MessageState) -> Option<EventKind> {
     match to {
-        State::Sent => Some(EventKind::Sent),
-        State::Failed => Some(EventKind::Failed),
+        MessageState::Sent => Some(EventKind::Sent),
+        MessageState::Failed => Some(EventKind::Failed),
         _ => None,
     }
 }
@@ -472,8 +486,8 @@ fn sandbox(tenant: &str, now: Time) -> Account {
     }
 }
 
-fn content(uid: MessageUid) -> Content {
-    Content {
+fn content(uid: MessageUid) -> MessageContent {
+    MessageContent {
         sender: "shop@example.com".to_owned(),
         message_id: format!("{uid}@example.com"),
         subject: "Your order".to_owned(),

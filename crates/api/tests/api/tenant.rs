@@ -3,12 +3,13 @@
 use axum::{body::Body, http::Request};
 use postway_api::RequestOrigin;
 use postway_domain::{
+    MessageState,
     RecipientStatus::{InDoubt, Pending},
-    State, Tenant, TenantId,
-    message::Wait,
+    Tenant, TenantId,
+    message::ScheduleReason,
     secret::SecretKey,
 };
-use postway_store::{Directory, record::DirectoryChange};
+use postway_store::{DirectoryStore, record::DirectoryChange};
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Api, KEY};
@@ -147,7 +148,7 @@ async fn secrets_are_sealed_kept_and_never_shown() {
     let opened = || async {
         let stored = api.store.tenant(&acme()).await.unwrap().unwrap();
         let key = SecretKey::from_bytes(&[7; 32]).unwrap();
-        let text = stored.secret.map(|sealed| key.open(&Tenant::secret_place(&acme()), &sealed).unwrap());
+        let text = stored.secret.map(|sealed| key.open(&Tenant::sealing_context(&acme()), &sealed).unwrap());
         text.map(|text| serde_json::from_str::<Value>(&text).unwrap())
     };
     assert_eq!(opened().await, Some(json!({"client_sync": "t0ken", "attachment_endpoint": "hunter2"})));
@@ -230,7 +231,7 @@ async fn tenants_come_in_pages() {
 #[tokio::test]
 async fn a_suspended_tenant_holds_its_mail_and_still_takes_some() {
     let api = Api::start().await;
-    api.stored("m", State::Ready, &[("ada@example.net", Pending)]).await;
+    api.stored("m", MessageState::Ready, &[("ada@example.net", Pending)]).await;
     let answer = api.post("/v1/tenants/default/suspend", json!({})).await.ok(200);
     assert_eq!(
         (&answer["suspended"], &answer["suspended_since"]),
@@ -450,10 +451,15 @@ async fn a_key_that_sends_and_does_not_read_learns_nothing_of_what_it_steers() {
     );
     let one = [("secret-recipient@example.net", Pending)];
     for (verb, state, body, then) in [
-        ("cancel", State::Ready, json!({}), "cancelled"),
-        ("retry", State::Scheduled(Wait::Retry), json!({}), "ready"),
-        ("reschedule", State::Scheduled(Wait::SendAt), json!({"send_at": 1_700_092_800}), "scheduled"),
-        ("resolve", State::InDoubt, json!({"outcome": "sent"}), "sent"),
+        ("cancel", MessageState::Ready, json!({}), "cancelled"),
+        ("retry", MessageState::Scheduled(ScheduleReason::Retry), json!({}), "ready"),
+        (
+            "reschedule",
+            MessageState::Scheduled(ScheduleReason::SendAt),
+            json!({"send_at": 1_700_092_800}),
+            "scheduled",
+        ),
+        ("resolve", MessageState::InDoubt, json!({"outcome": "sent"}), "sent"),
     ] {
         for (key, reads) in [(&sends, false), (&both, true)] {
             let id = format!("{verb}-{reads}");
@@ -476,7 +482,7 @@ async fn a_key_that_sends_and_does_not_read_learns_nothing_of_what_it_steers() {
         ("POST", "/v1/dead-letters/replay", json!({"ids": ["{id}"]})),
     ] {
         let id = path.replace(['/', '{', '}'], "-");
-        api.stored(&id, State::Ready, &one).await;
+        api.stored(&id, MessageState::Ready, &one).await;
         let (path, body) = (path.replace("{id}", &id), body.to_string().replace("{id}", &id));
         let answer = api.as_key(&sends, method, &path, body).await;
         assert!(answer.status.is_success(), "{path}: {:?}", answer.body);

@@ -1,13 +1,14 @@
 //! Webhooks: created, changed, deactivated, and examined.
 
 use postway_domain::{
+    MessageState,
     RecipientStatus::{Pending, Sent},
-    State, Subscriber,
+    Subscriber,
     id::SubscriberId,
     secret::SecretKey,
 };
 use postway_store::{
-    Directory, Report,
+    DirectoryStore, ReportStore,
     record::{
         DirectoryChange,
         NotificationState::{Acknowledged, Dead, Waiting},
@@ -29,7 +30,7 @@ async fn kept(api: &Api, id: &str) -> Vec<Value> {
     let (tenant, id): (_, SubscriberId) = ("default".parse().unwrap(), id.parse().unwrap());
     let sealed = api.store.subscriber(&tenant, &id).await.unwrap().unwrap().secrets.unwrap();
     let key = SecretKey::from_bytes(&[7; 32]).unwrap();
-    serde_json::from_str(&key.open(&Subscriber::secret_place(&tenant, &id), &sealed).unwrap()).unwrap()
+    serde_json::from_str(&key.open(&Subscriber::sealing_context(&tenant, &id), &sealed).unwrap()).unwrap()
 }
 
 #[tokio::test]
@@ -185,7 +186,7 @@ async fn a_test_says_how_the_webhook_answered() {
 async fn a_message_tells_who_was_told_and_since_when_all_are() {
     let api = Api::start().await;
     let (id, _) = made(&api, json!({"url": URL, "events": ["email.sent"]})).await;
-    let uid = api.stored("m-1", State::Sent, &[("ada@example.net", Sent)]).await;
+    let uid = api.stored("m-1", MessageState::Sent, &[("ada@example.net", Sent)]).await;
     let message = async || {
         let shown = api.get("/v1/messages/m-1").await.ok(200);
         let list = api.get("/v1/messages").await.ok(200);
@@ -229,10 +230,10 @@ async fn a_message_tells_who_was_told_and_since_when_all_are() {
 #[tokio::test]
 async fn a_message_without_subscribers_is_reported_when_it_ends() {
     let api = Api::start().await;
-    api.stored("m-1", State::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("m-1", MessageState::Sent, &[("ada@example.net", Sent)]).await;
     let message = api.get("/v1/messages/m-1").await.ok(200);
     assert_eq!(message["reported_at"], message["sent_at"]);
-    api.stored("m-2", State::Ready, &[("ada@example.net", Pending)]).await;
+    api.stored("m-2", MessageState::Ready, &[("ada@example.net", Pending)]).await;
     assert!(api.get("/v1/messages/m-2").await.ok(200)["reported_at"].is_null());
     let list = api.get("/v1/messages").await.ok(200);
     for one in list["data"].as_array().unwrap() {
@@ -245,7 +246,7 @@ async fn deliveries_come_in_pages_and_are_sent_again() {
     let api = Api::start().await;
     let (id, _) = made(&api, json!({"url": URL, "events": ["email.accepted"]})).await;
     for number in 0..5 {
-        api.stored(&format!("m-{number}"), State::Ready, &[("ada@example.net", Pending)]).await;
+        api.stored(&format!("m-{number}"), MessageState::Ready, &[("ada@example.net", Pending)]).await;
         api.clock.forward_ms(1);
     }
     assert_eq!(api.notify(Dead, 500).await, 5);
@@ -281,7 +282,7 @@ async fn what_was_given_up_is_sent_again_in_one_call() {
     let api = Api::start().await;
     let (id, _) = made(&api, json!({"url": URL, "events": ["email.accepted"]})).await;
     for number in 0..3 {
-        api.stored(&format!("m-{number}"), State::Ready, &[("ada@example.net", Pending)]).await;
+        api.stored(&format!("m-{number}"), MessageState::Ready, &[("ada@example.net", Pending)]).await;
     }
     assert_eq!(api.notify(Dead, 500).await, 3);
     let path = format!("/v1/webhooks/{id}/resend");

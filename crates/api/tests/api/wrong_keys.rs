@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use axum::{body::Body, http::Request};
 use postway_api::RequestOrigin;
-use postway_domain::{ApiKey, KeyDigest, Scope};
-use postway_store::{Directory, record::DirectoryChange};
+use postway_domain::{ApiKey, KeyDigest, KeyScope};
+use postway_store::{DirectoryStore, record::DirectoryChange};
 use serde_json::json;
 
 use crate::support::{Answer, Api, KEY};
@@ -98,7 +98,7 @@ async fn the_same_wrong_key_is_refused_from_memory_for_a_moment_only() {
         tenant: "other".parse().unwrap(),
         name: "made on another node".to_owned(),
         digest: KeyDigest::of(text.as_bytes()),
-        scopes: vec![Scope::Read],
+        scopes: vec![KeyScope::Read],
         networks: Vec::new(),
         restrictions: None,
         created_at: postway_domain::Time::from_millis(0),

@@ -1,7 +1,7 @@
 //! What all compatibility APIs have in common: their paths, their keys, and their own error formats.
 
 use axum::{body::Body, http::Request};
-use postway_api::{CompatConfig, DoorName};
+use postway_api::{CompatApi, CompatConfig};
 use postway_domain::secret::SecretKey;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ pub async fn with_header(api: &Api, header: (&str, &str), method: &str, path: &s
     api.ask(request.body(Body::from(body.to_string())).unwrap()).await
 }
 
-async fn with_doors(doors: &[DoorName], root: Option<DoorName>) -> Api {
+async fn with_doors(doors: &[CompatApi], root: Option<CompatApi>) -> Api {
     let config = CompatConfig { doors: doors.iter().copied().collect(), root };
     Api::with(SecretKey::from_bytes(&[7; 32]).unwrap(), config).await
 }
@@ -133,7 +133,7 @@ async fn slashes_that_say_nothing_are_passed_over() {
 
 #[tokio::test]
 async fn a_door_that_is_switched_off_is_not_there() {
-    let api = with_doors(&[DoorName::Reference001], None).await;
+    let api = with_doors(&[CompatApi::Reference001], None).await;
     api.get("/compat/001/status").await.ok(200);
     for path in ["/compat/000/emails", "/compat/004/v1/emails", "/status", "/messages"] {
         api.get(path).await.refused(404, "not_found");
@@ -143,12 +143,12 @@ async fn a_door_that_is_switched_off_is_not_there() {
 #[tokio::test]
 async fn every_door_may_be_at_the_root_and_ours_stays_where_it_is() {
     for (door, path) in [
-        (DoorName::Reference000, "/emails"),
-        (DoorName::Reference001, "/messages"),
-        (DoorName::Reference004, "/v1/emails"),
-        (DoorName::Resend, "/emails"),
+        (CompatApi::Reference000, "/emails"),
+        (CompatApi::Reference001, "/messages"),
+        (CompatApi::Reference004, "/v1/emails"),
+        (CompatApi::Resend, "/emails"),
     ] {
-        let api = with_doors(&DoorName::ALL, Some(door)).await;
+        let api = with_doors(&CompatApi::ALL, Some(door)).await;
         api.get(path).await.ok(200);
         api.get(&format!("/{path}/")).await.ok(200);
         api.get(&format!("/compat/{door}{path}")).await.ok(200);
@@ -163,8 +163,8 @@ async fn every_door_may_be_at_the_root_and_ours_stays_where_it_is() {
 /// Its users read errors in its shape only: a 404 of ours is a success to some of their programs.
 #[tokio::test]
 async fn what_is_nowhere_is_refused_by_the_door_at_the_root() {
-    for door in DoorName::ALL {
-        let api = with_doors(&DoorName::ALL, Some(door)).await;
+    for door in CompatApi::ALL {
+        let api = with_doors(&CompatApi::ALL, Some(door)).await;
         for path in ["/nothing/here", "/nothing/", "//nothing", "/emails/x/y/z"] {
             is_refused_by(door.as_str(), &api.get(path).await, 404);
             is_refused_by(door.as_str(), &api.call("POST", path, "{}").await, 404);
@@ -182,14 +182,14 @@ async fn what_is_nowhere_is_refused_by_the_door_at_the_root() {
         api.call("DELETE", "/health/live", "").await.refused(405, "method_not_allowed");
         api.get("/v1/messages").await.ok(200);
     }
-    let api = with_doors(&DoorName::ALL, None).await;
+    let api = with_doors(&CompatApi::ALL, None).await;
     api.get("/nothing/here").await.refused(404, "not_found");
 }
 
 /// Postmark's clients end some paths with a slash, also if the API is at the root.
 #[tokio::test]
 async fn a_slash_at_the_end_says_nothing_at_the_root_either() {
-    let api = with_doors(&DoorName::ALL, Some(DoorName::Postmark)).await;
+    let api = with_doors(&CompatApi::ALL, Some(CompatApi::Postmark)).await;
     let mail = json!({"From": "a@example.com", "To": "b@example.net", "Subject": "Hi", "TextBody": "Hi"});
     for path in ["/email/", "//email", "/compat/postmark/email/"] {
         assert_eq!(api.post(path, mail.clone()).await.ok(200)["ErrorCode"], 0, "{path}");
@@ -209,13 +209,13 @@ async fn an_address_without_its_last_slash_leads_to_the_door() {
     api.post("/compat/resendemails/batch", json!([email])).await.ok(200);
     assert_eq!(api.get(&format!("/compat/resendemails/{id}")).await.ok(200)["id"], *id);
     assert_eq!(api.get("/compat/resendemails?limit=1").await.ok(200)["has_more"], true);
-    for door in DoorName::ALL {
+    for door in CompatApi::ALL {
         let path = format!("/compat/{door}nothing");
         is_refused_by(door.as_str(), &api.get(&path).await, 404);
         is_refused_by(door.as_str(), &api.call("POST", &path, "{}").await, 404);
     }
     is_refused_by("resend", &api.call("PUT", "/compat/resendemails", "{}").await, 405);
     api.get("/compat/resen").await.refused(404, "not_found");
-    let api = with_doors(&[DoorName::Postmark], None).await;
+    let api = with_doors(&[CompatApi::Postmark], None).await;
     api.get("/compat/resendemails").await.refused(404, "not_found");
 }

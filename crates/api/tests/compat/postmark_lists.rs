@@ -1,6 +1,6 @@
 //! Lists of the Postmark API: messages, bounces, suppressions, streams, counts, and the server itself.
 
-use postway_domain::{RecipientStatus::*, State};
+use postway_domain::{MessageState, RecipientStatus::*};
 use serde_json::{Value, json};
 
 use crate::{
@@ -71,10 +71,10 @@ async fn messages_are_found_by_what_they_have() {
 #[tokio::test]
 async fn an_old_bounce_is_listed_behind_ten_thousand_mails() {
     let api = Api::start().await;
-    api.stored("old", State::Failed, &[("ada@example.net", Failed)]).await;
+    api.stored("old", MessageState::Failed, &[("ada@example.net", Failed)]).await;
     api.clock.forward_ms(1_000);
     for n in 0..10_050 {
-        api.stored(&format!("m-{n}"), State::Ready, &[("bob@example.net", Pending)]).await;
+        api.stored(&format!("m-{n}"), MessageState::Ready, &[("bob@example.net", Pending)]).await;
     }
     let list = get(&api, "/bounces?count=50&offset=0").await;
     assert_eq!((&list["TotalCount"], &list["Bounces"][0]["Email"]), (&json!(1), &json!("ada@example.net")));
@@ -83,8 +83,8 @@ async fn an_old_bounce_is_listed_behind_ten_thousand_mails() {
 #[tokio::test]
 async fn a_bounce_is_listed_shown_and_its_address_made_active() {
     let api = Api::start().await;
-    api.stored("dead", State::Failed, &[("ada@example.net", Failed), ("bob@example.net", Sent)]).await;
-    api.stored("fine", State::Sent, &[("carl@example.net", Sent)]).await;
+    api.stored("dead", MessageState::Failed, &[("ada@example.net", Failed), ("bob@example.net", Sent)]).await;
+    api.stored("fine", MessageState::Sent, &[("carl@example.net", Sent)]).await;
     let list = get(&api, "/bounces?count=50&offset=0").await;
     assert_eq!(list["TotalCount"], 1, "{list}");
     let bounce = &list["Bounces"][0];
@@ -253,7 +253,7 @@ async fn a_stream_is_a_batch_and_waits_while_it_is_archived() {
 #[tokio::test]
 async fn counts_are_those_that_are_kept() {
     let api = Api::start().await;
-    api.stored("sent", State::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("sent", MessageState::Sent, &[("ada@example.net", Sent)]).await;
     api.fan_out().await;
     let all = get(&api, "/stats/outbound").await;
     assert_eq!((&all["Sent"], &all["Bounced"], &all["Opens"]), (&json!(1), &json!(0), &json!(0)));

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use axum::{body::Body, http::Request};
-use postway_domain::{EventKind, RecipientStatus::*, State, message::Wait};
+use postway_domain::{EventKind, MessageState, RecipientStatus::*, message::ScheduleReason};
 use postway_store::record::{NewEvent, NewMessage, NotificationState};
 use serde_json::{Value, json};
 
@@ -116,23 +116,23 @@ async fn its_health_needs_no_key() {
 async fn a_state_says_how_it_stands_with_the_callback() {
     let api = Api::start().await;
     api.post("/v1/webhooks", json!({"url": "https://app.example.com/hook", "events": ["*"]})).await.ok(201);
-    api.stored("webhook", State::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("webhook", MessageState::Sent, &[("ada@example.net", Sent)]).await;
     assert!(api.notify(NotificationState::Acknowledged, 200).await >= 1);
     let show = async |id: &str| api.get(&format!("{EMAILS}/{id}")).await.ok(200);
     assert_eq!(show("webhook").await["status"], "SENT", "a webhook is no callback");
-    let called = |state: State, kinds: &'static [EventKind]| {
+    let called = |state: MessageState, kinds: &'static [EventKind]| {
         move |message: &mut NewMessage| {
             (message.state, message.due_at) = (state, None);
             message.events.extend(kinds.iter().map(|kind| NewEvent { kind: *kind, data: None }));
         }
     };
-    let sent = called(State::Sent, &[EventKind::Sent]);
-    api.stored_with("sent", State::Sent, &[("ada@example.net", Sent)], sent).await;
-    let told = called(State::Sent, &[EventKind::Sent, EventKind::Notifying, EventKind::Notified]);
-    api.stored_with("told", State::Sent, &[("ada@example.net", Sent)], told).await;
+    let sent = called(MessageState::Sent, &[EventKind::Sent]);
+    api.stored_with("sent", MessageState::Sent, &[("ada@example.net", Sent)], sent).await;
+    let told = called(MessageState::Sent, &[EventKind::Sent, EventKind::Notifying, EventKind::Notified]);
+    api.stored_with("told", MessageState::Sent, &[("ada@example.net", Sent)], told).await;
     let twice = &[EventKind::Failed, EventKind::Notifying, EventKind::Notifying, EventKind::Notified];
-    let failed = called(State::Failed, twice);
-    api.stored_with("failed", State::Failed, &[("ada@example.net", Failed)], failed).await;
+    let failed = called(MessageState::Failed, twice);
+    api.stored_with("failed", MessageState::Failed, &[("ada@example.net", Failed)], failed).await;
     for (id, words) in [
         ("sent", &["SENT"][..]),
         ("told", &["SENT", "CALLING-SENT-CALLBACK", "SENT-ACKNOWLEDGED"]),
@@ -177,7 +177,7 @@ async fn a_subject_has_no_bound_but_the_tenants_own() {
 #[tokio::test]
 async fn an_invalid_mail_is_checked_anew_once_it_is_requeued() {
     let api = Api::start().await;
-    api.stored("late", State::Invalid, &[("ada@example.net", Failed)]).await;
+    api.stored("late", MessageState::Invalid, &[("ada@example.net", Failed)]).await;
     let before = api.get(&format!("{EMAILS}/late")).await.ok(200)["version"].as_i64().unwrap();
     let requeued = api.post(&format!("{EMAILS}/late/requeue"), json!({})).await;
     assert_eq!((requeued.status.as_u16(), requeued.body.len()), (204, 0));
@@ -195,7 +195,7 @@ async fn nobody_acknowledged_an_end_that_nobody_was_told_of() {
     let api = Api::start().await;
     let hook = json!({"url": "https://app.example.com/hook", "events": ["email.accepted"]});
     api.post("/v1/webhooks", hook).await.ok(201);
-    api.stored("sent", State::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("sent", MessageState::Sent, &[("ada@example.net", Sent)]).await;
     assert_eq!(api.notify(NotificationState::Acknowledged, 200).await, 1);
     assert_eq!(api.get(&format!("{EMAILS}/sent")).await.ok(200)["status"], "SENT");
     let list = api.get("/compat/001/messages").await.ok(200);
@@ -208,7 +208,7 @@ async fn nobody_acknowledged_an_end_that_nobody_was_told_of() {
 #[tokio::test]
 async fn a_history_says_why() {
     let api = Api::start().await;
-    api.stored_with("old", State::Cancelled, &[("ada@example.net", Cancelled)], |message| {
+    api.stored_with("old", MessageState::Cancelled, &[("ada@example.net", Cancelled)], |message| {
         let data = Some(json!({"message": null, "reason": "superseded"}).to_string());
         message.events.push(NewEvent { kind: EventKind::Cancelled, data });
     })
@@ -222,7 +222,7 @@ async fn a_history_says_why() {
 async fn a_bare_list_has_all_that_fit_a_page() {
     let api = Api::start().await;
     for n in 0..60 {
-        api.stored(&format!("m-{n}"), State::Invalid, &[("ada@example.net", Pending)]).await;
+        api.stored(&format!("m-{n}"), MessageState::Invalid, &[("ada@example.net", Pending)]).await;
     }
     let length = async |path: &str| api.get(path).await.ok(200).as_array().unwrap().len();
     assert_eq!(length("/compat/000/invalid-emails").await, 60, "its users know no pages");
@@ -236,11 +236,12 @@ async fn a_bare_list_has_all_that_fit_a_page() {
 #[tokio::test]
 async fn stale_and_invalid_mails_are_listed_and_stale_ones_go_again() {
     let api = Api::start().await;
-    api.stored("waits", State::Scheduled(Wait::Retry), &[("ada@example.net", Pending)]).await;
-    api.stored("doubt", State::InDoubt, &[("ada@example.net", InDoubt)]).await;
-    api.stored("ready", State::Ready, &[("ada@example.net", Pending)]).await;
-    api.stored("invalid", State::Invalid, &[("ada@example.net", Pending)]).await;
-    api.stored("sent", State::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("waits", MessageState::Scheduled(ScheduleReason::Retry), &[("ada@example.net", Pending)])
+        .await;
+    api.stored("doubt", MessageState::InDoubt, &[("ada@example.net", InDoubt)]).await;
+    api.stored("ready", MessageState::Ready, &[("ada@example.net", Pending)]).await;
+    api.stored("invalid", MessageState::Invalid, &[("ada@example.net", Pending)]).await;
+    api.stored("sent", MessageState::Sent, &[("ada@example.net", Sent)]).await;
     let ids = async |path: &str| -> Vec<String> {
         let list = api.get(&format!("{EMAILS}{path}")).await.ok(200);
         let data = list["data"].as_array().unwrap().iter();
@@ -274,7 +275,7 @@ async fn stale_and_invalid_mails_are_listed_and_stale_ones_go_again() {
     assert_eq!((&answer["requeued"], &answer["refused"]), (&json!(1), &json!(2)));
     assert_eq!(answer["data"][0]["code"], "conflict");
     assert_eq!(answer["data"][1]["code"], "not_found");
-    api.stored("failed", State::Failed, &[("ada@example.net", Failed)]).await;
+    api.stored("failed", MessageState::Failed, &[("ada@example.net", Failed)]).await;
     let one = api.post(&format!("{EMAILS}/failed/requeue"), json!({})).await;
     assert_eq!((one.status.as_u16(), one.body.len()), (204, 0));
     assert_eq!(api.get(&format!("{EMAILS}/failed")).await.ok(200)["status"], "READY");
@@ -292,7 +293,8 @@ async fn what_waits_for_its_time_is_not_stale_and_is_not_sent_before_it() {
     let later = json!({"id": "later", "from": "shop@example.com", "to": "ada@example.net", "subject": "s", "text": "t",
         "send_at": 1_700_000_000 + 7_200});
     api.post("/v1/messages", later).await.ok(202);
-    api.stored("retry", State::Scheduled(Wait::Retry), &[("ada@example.net", Pending)]).await;
+    api.stored("retry", MessageState::Scheduled(ScheduleReason::Retry), &[("ada@example.net", Pending)])
+        .await;
     api.clock.forward_ms(30_000);
     let stale = async |older_than: u64| -> Vec<String> {
         let list = api.get(&format!("{EMAILS}/stale?older_than_seconds={older_than}")).await.ok(200);
@@ -316,7 +318,7 @@ async fn what_waits_for_its_time_is_not_stale_and_is_not_sent_before_it() {
 #[tokio::test]
 async fn stale_mails_behind_many_that_wait_are_found() {
     let api = Api::start().await;
-    api.stored("stuck", State::Ready, &[("ada@example.net", Pending)]).await;
+    api.stored("stuck", MessageState::Ready, &[("ada@example.net", Pending)]).await;
     let send_at = 1_700_000_000 + 864_000;
     for part in 0..3 {
         let mail = |n: usize| {

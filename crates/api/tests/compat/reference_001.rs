@@ -1,6 +1,6 @@
 //! Reference 001: commands, lists, and states derived from their times.
 
-use postway_domain::{RecipientStatus::*, State, message::Wait};
+use postway_domain::{MessageState, RecipientStatus::*, message::ScheduleReason};
 use postway_store::record::NotificationState;
 use serde_json::{Value, json};
 
@@ -197,7 +197,7 @@ async fn batches_and_tenants_are_held_and_let_go() {
 async fn what_waits_is_removed_and_what_ended_is_kept_until_cleanup() {
     let api = Api::start().await;
     post(&api, "/commands/add-messages", json!({"messages": [mail("waits")]})).await.ok(200);
-    api.stored("ended", State::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("ended", MessageState::Sent, &[("ada@example.net", Sent)]).await;
     let ids = json!({"ids": ["waits", "ended", "none"]});
     let answer = post(&api, "/commands/delete-messages", ids).await.ok(200);
     assert_eq!((&answer["removed"], &answer["not_found"]), (&json!(1), &json!(["none"])));
@@ -218,9 +218,10 @@ async fn what_waits_is_removed_and_what_ended_is_kept_until_cleanup() {
 #[tokio::test]
 async fn states_and_times_are_those_its_users_know() {
     let api = Api::start().await;
-    api.stored("waits", State::Scheduled(Wait::Retry), &[("ada@example.net", Pending)]).await;
-    api.stored("sent", State::Sent, &[("ada@example.net", Sent)]).await;
-    api.stored("failed", State::Failed, &[("ada@example.net", Failed)]).await;
+    api.stored("waits", MessageState::Scheduled(ScheduleReason::Retry), &[("ada@example.net", Pending)])
+        .await;
+    api.stored("sent", MessageState::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("failed", MessageState::Failed, &[("ada@example.net", Failed)]).await;
     let list = get(&api, "/messages?batch_code=b-1&account_id=sandbox").await;
     let of = |id: &str| list["messages"].as_array().unwrap().iter().find(|one| one["id"] == id).unwrap();
     let waits = of("waits");
@@ -246,7 +247,7 @@ async fn a_message_is_reported_once_everybody_has_taken_it() {
     api.post("/v1/webhooks", json!({"url": "https://app.example.com/hook", "events": ["email.sent"]}))
         .await
         .ok(201);
-    api.stored("m", State::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("m", MessageState::Sent, &[("ada@example.net", Sent)]).await;
     let status = async || get(&api, "/messages").await["messages"][0].clone();
     assert_eq!(status().await["status"], "SENT");
     assert_eq!(api.notify(NotificationState::Acknowledged, 200).await, 1);
@@ -258,7 +259,7 @@ async fn a_message_is_reported_once_everybody_has_taken_it() {
 async fn messages_come_page_by_page() {
     let api = Api::start().await;
     for n in 0..5 {
-        api.stored(&format!("m-{n}"), State::Ready, &[("ada@example.net", Pending)]).await;
+        api.stored(&format!("m-{n}"), MessageState::Ready, &[("ada@example.net", Pending)]).await;
         api.clock.forward_ms(1);
     }
     let (mut seen, mut cursor) = (Vec::new(), String::new());

@@ -2,7 +2,7 @@
 //! a tenant.
 
 use axum::{body::Body, http::Request};
-use postway_domain::{EventKind, RecipientStatus::*, State, message::Wait};
+use postway_domain::{EventKind, MessageState, RecipientStatus::*, message::ScheduleReason};
 use postway_store::record::NewEvent;
 use serde_json::{Value, json};
 
@@ -86,12 +86,17 @@ async fn a_record_has_its_request_and_its_history() {
     certified["priority"] = json!("medium");
     let body = json!({"messages": [certified, mail("plain")], "default_priority": "medium"});
     assert_eq!(post(&api, "/commands/add-messages", body).await.ok(200)["queued"], 2);
-    api.stored_with("waits", State::Scheduled(Wait::Retry), &[("ada@example.net", Pending)], |message| {
-        let data = Some(json!({"attempt": 1, "message": "come back"}).to_string());
-        message.events.push(NewEvent { kind: EventKind::Scheduled, data });
-    })
+    api.stored_with(
+        "waits",
+        MessageState::Scheduled(ScheduleReason::Retry),
+        &[("ada@example.net", Pending)],
+        |message| {
+            let data = Some(json!({"attempt": 1, "message": "come back"}).to_string());
+            message.events.push(NewEvent { kind: EventKind::Scheduled, data });
+        },
+    )
     .await;
-    api.stored_with("hidden", State::Ready, &[("ada@example.net", Pending)], |message| {
+    api.stored_with("hidden", MessageState::Ready, &[("ada@example.net", Pending)], |message| {
         message.content.sensitive = true;
     })
     .await;

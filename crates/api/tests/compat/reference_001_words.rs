@@ -1,6 +1,6 @@
 //! Reference 001: bounces and suspended mail, in the terms that its users look for.
 
-use postway_domain::{EventKind, RecipientStatus::*, State};
+use postway_domain::{EventKind, MessageState, RecipientStatus::*};
 use postway_store::record::{NewEvent, NotificationState};
 use serde_json::{Value, json};
 
@@ -13,8 +13,8 @@ use crate::{
 async fn sent_with(api: &Api, id: &str, events: &[(EventKind, Option<&str>)]) {
     let events: Vec<NewEvent> =
         events.iter().map(|(kind, data)| NewEvent { kind: *kind, data: data.map(str::to_owned) }).collect();
-    api.stored_with(id, State::Sent, &[("ada@example.net", Sent)], |message| {
-        (message.state, message.due_at, message.events) = (State::Sent, None, events);
+    api.stored_with(id, MessageState::Sent, &[("ada@example.net", Sent)], |message| {
+        (message.state, message.due_at, message.events) = (MessageState::Sent, None, events);
     })
     .await;
 }

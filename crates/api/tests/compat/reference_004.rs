@@ -1,7 +1,7 @@
 //! Reference 004: one mail per call, its states and events.
 
 use axum::{body::Body, http::Request};
-use postway_domain::{RecipientStatus::*, State, message::Wait};
+use postway_domain::{MessageState, RecipientStatus::*, message::ScheduleReason};
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Api, KEY};
@@ -102,7 +102,7 @@ async fn a_recipient_that_nothing_names_is_told_what_would_name_it() {
 async fn the_first_page_may_be_named_by_its_number() {
     let api = Api::start().await;
     for n in 0..3 {
-        api.stored(&format!("m-{n}"), State::Ready, &[("ada@example.net", Pending)]).await;
+        api.stored(&format!("m-{n}"), MessageState::Ready, &[("ada@example.net", Pending)]).await;
         api.clock.forward_ms(1);
     }
     let path = "/compat/004/v1/emails";
@@ -246,14 +246,14 @@ async fn a_known_recipient_is_found_by_the_personal_number() {
 async fn states_are_those_its_users_know_and_lists_go_by_them() {
     let api = Api::start().await;
     for (id, state, recipient) in [
-        ("sent", State::Sent, Sent),
-        ("failed", State::Failed, Failed),
-        ("cancelled", State::Cancelled, Cancelled),
-        ("retry", State::Scheduled(Wait::Retry), Pending),
-        ("later", State::Scheduled(Wait::SendAt), Pending),
-        ("ready", State::Ready, Pending),
-        ("doubt", State::InDoubt, InDoubt),
-        ("invalid", State::Invalid, Pending),
+        ("sent", MessageState::Sent, Sent),
+        ("failed", MessageState::Failed, Failed),
+        ("cancelled", MessageState::Cancelled, Cancelled),
+        ("retry", MessageState::Scheduled(ScheduleReason::Retry), Pending),
+        ("later", MessageState::Scheduled(ScheduleReason::SendAt), Pending),
+        ("ready", MessageState::Ready, Pending),
+        ("doubt", MessageState::InDoubt, InDoubt),
+        ("invalid", MessageState::Invalid, Pending),
     ] {
         api.stored(id, state, &[("ada@example.net", recipient)]).await;
     }
@@ -288,8 +288,8 @@ async fn states_are_those_its_users_know_and_lists_go_by_them() {
 async fn pages_have_numbers_and_are_full_whatever_lies_between() {
     let api = Api::start().await;
     for n in 0..10 {
-        let wait = if n % 2 == 0 { Wait::Retry } else { Wait::SendAt };
-        api.stored(&format!("m-{n}"), State::Scheduled(wait), &[("ada@example.net", Pending)]).await;
+        let wait = if n % 2 == 0 { ScheduleReason::Retry } else { ScheduleReason::SendAt };
+        api.stored(&format!("m-{n}"), MessageState::Scheduled(wait), &[("ada@example.net", Pending)]).await;
         api.clock.forward_ms(1);
     }
     let page = async |query: &str| -> (Vec<String>, bool) {

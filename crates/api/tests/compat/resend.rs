@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::{body::Body, http::Request};
-use postway_domain::{Clock, RecipientStatus, State};
+use postway_domain::{Clock, MessageState, RecipientStatus};
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Api, KEY, REQUEST_BYTES_MAX};
@@ -640,14 +640,15 @@ async fn a_message_must_be_rescheduled_before_it_expires() {
 #[tokio::test]
 async fn what_came_by_another_way_is_shown_and_secrets_are_not() {
     let api = Api::start().await;
-    api.stored("plain", State::Sent, &[("ada@example.net", RecipientStatus::Sent)]).await;
+    api.stored("plain", MessageState::Sent, &[("ada@example.net", RecipientStatus::Sent)]).await;
     let shown = api.resend("GET", "/emails/plain", &[], Value::Null).await.ok(200);
     assert_eq!(
         (&shown["last_event"], &shown["tags"]),
         (&json!("sent"), &json!([{"name": "receipt", "value": ""}]))
     );
     let hide = |message: &mut postway_store::record::NewMessage| message.content.sensitive = true;
-    api.stored_with("secret", State::Ready, &[("ada@example.net", RecipientStatus::Pending)], hide).await;
+    api.stored_with("secret", MessageState::Ready, &[("ada@example.net", RecipientStatus::Pending)], hide)
+        .await;
     let shown = api.resend("GET", "/emails/secret", &[], Value::Null).await.ok(200);
     assert_eq!(
         (&shown["subject"], &shown["text"], &shown["from"]),

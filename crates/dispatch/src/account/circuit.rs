@@ -8,7 +8,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use postway_domain::{Failure, Time};
+use postway_domain::{SendFailure, Time};
 use postway_store::record::{self, AccountKey, DirectoryChange};
 use tokio::time::Instant;
 
@@ -73,7 +73,7 @@ impl AccountCircuit {
 
     /// Notes a fault of the account. Returns how long its mail waits, and whether the circuit has just
     /// opened.
-    pub fn note_fault(&mut self, failure: &Failure, now: ClockReading) -> (Duration, bool) {
+    pub fn note_fault(&mut self, failure: &SendFailure, now: ClockReading) -> (Duration, bool) {
         // All connections that were in use when it opened report the same fault; it counts once.
         if let Some(open) = &self.open
             && now.instant < open.until
@@ -105,7 +105,7 @@ impl AccountCircuit {
     }
 
     /// Takes over a stored circuit, unless this process has opened its own, which is newer.
-    pub fn adopt(&mut self, stored: record::Circuit, now: ClockReading) {
+    pub fn adopt(&mut self, stored: record::OpenCircuit, now: ClockReading) {
         if self.open.is_some() {
             return;
         }
@@ -121,8 +121,8 @@ impl AccountCircuit {
     }
 
     /// The circuit as the store keeps it; `None` while closed.
-    pub fn record(&self, key: &AccountKey) -> Option<record::Circuit> {
-        self.open.as_ref().map(|open| record::Circuit {
+    pub fn record(&self, key: &AccountKey) -> Option<record::OpenCircuit> {
+        self.open.as_ref().map(|open| record::OpenCircuit {
             key: key.clone(),
             code: open.code.clone(),
             reason: open.reason.clone(),
@@ -178,12 +178,18 @@ async fn write_circuit(context: &DispatchContext, sender: &AccountSender) {
 
 #[cfg(test)]
 mod tests {
-    use postway_domain::failure::{Category, Phase, Severity};
+    use postway_domain::failure::{FailureCategory, FailurePhase, FailureSeverity};
 
     use super::*;
 
-    fn wrong_password() -> Failure {
-        Failure::new("smtp_535", Category::Authentication, Phase::Auth, Severity::Account, "wrong password")
+    fn wrong_password() -> SendFailure {
+        SendFailure::new(
+            "smtp_535",
+            FailureCategory::Authentication,
+            FailurePhase::Auth,
+            FailureSeverity::Account,
+            "wrong password",
+        )
     }
 
     fn key() -> AccountKey {
@@ -242,7 +248,7 @@ mod tests {
     #[test]
     fn a_circuit_that_another_node_stored_is_taken_over() {
         let now = ClockReading { instant: Instant::now(), time: Time::from_millis(1_000_000) };
-        let stored = record::Circuit {
+        let stored = record::OpenCircuit {
             key: key(),
             code: "smtp_535".to_owned(),
             reason: "wrong password".to_owned(),
@@ -259,7 +265,7 @@ mod tests {
         ours.note_fault(&wrong_password(), now);
         ours.adopt(stored.clone(), now);
         assert_eq!(ours.record(&key()).unwrap().faults, 1, "the circuit of this process is newer");
-        let far = record::Circuit { open_until: Time::from_millis(i64::MAX), ..stored };
+        let far = record::OpenCircuit { open_until: Time::from_millis(i64::MAX), ..stored };
         let mut skewed = AccountCircuit::default();
         skewed.adopt(far, now);
         assert_eq!(skewed.capacity(10, now.instant + WAIT_MAX), 1);

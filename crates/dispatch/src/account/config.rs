@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use postway_domain::{
-    Account, AccountId, AccountKind, AccountLimits, AccountSettings, Clock, Time, TlsMode,
-    failure::{Category, Failure, Phase, Severity},
+    Account, AccountId, AccountKind, AccountLimits, AccountSettings, Clock, RelayTlsMode, Time,
+    failure::{FailureCategory, FailurePhase, FailureSeverity, SendFailure},
     oauth::{OAuthOwner, OAuthSettings},
     provider_account::AccountSecret,
     secret::SecretKey,
 };
-use postway_net::Guard;
-use postway_oauth::{GrantOf, OAuthTokens, TokenSource};
+use postway_net::AddressGuard;
+use postway_oauth::{OAuthTokens, OwnedGrant, TokenSource};
 
 use crate::{
     context::DispatchContext,
     transport::{
-        Deadlines, Dial, ProviderClient, ProviderCredentials, ProviderSettings, RelayCredentials, SesClient,
-        SesCredentials, SesSettings, SmtpSettings,
+        ProviderClient, ProviderCredentials, ProviderSettings, RelayCredentials, RelayDialer, SesClient,
+        SesCredentials, SesSettings, SmtpDeadlines, SmtpSettings,
     },
 };
 
@@ -31,7 +31,7 @@ pub(crate) enum AccountTransport {
     /// Calls a provider over HTTP.
     Provider(ProviderClient),
     /// The settings cannot be used; the account's mail waits.
-    Unusable(Failure),
+    Unusable(SendFailure),
 }
 
 /// Everything besides the account itself that building a transport needs.
@@ -39,10 +39,10 @@ pub(crate) struct TransportResources<'a> {
     pub secret_key: &'a SecretKey,
     pub clock: &'a Arc<dyn Clock>,
     pub tokens: &'a OAuthTokens,
-    pub guard: &'a Arc<Guard>,
-    pub dial: &'a Arc<dyn Dial>,
+    pub guard: &'a Arc<AddressGuard>,
+    pub dial: &'a Arc<dyn RelayDialer>,
     pub ehlo_name: &'a str,
-    pub deadlines: Deadlines,
+    pub deadlines: SmtpDeadlines,
 }
 
 /// One version of an account's settings, ready to use.
@@ -105,26 +105,32 @@ impl AccountTransport {
     }
 }
 
-fn settings_failure(message: impl AsRef<str>) -> Failure {
-    Failure::new("account_settings", Category::Configuration, Phase::Connect, Severity::Account, message)
+fn settings_failure(message: impl AsRef<str>) -> SendFailure {
+    SendFailure::new(
+        "account_settings",
+        FailureCategory::Configuration,
+        FailurePhase::Connect,
+        FailureSeverity::Account,
+        message,
+    )
 }
 
-fn open_secret(account: &Account, resources: &TransportResources<'_>) -> Result<Option<String>, Failure> {
+fn open_secret(account: &Account, resources: &TransportResources<'_>) -> Result<Option<String>, SendFailure> {
     let Some(sealed) = &account.secret else { return Ok(None) };
     resources
         .secret_key
-        .open(&account.sealed_place(), sealed)
+        .open(&account.current_sealing_context(), sealed)
         .map(Some)
         .map_err(|error| settings_failure(error.to_string()))
 }
 
-fn smtp_settings(account: &Account, resources: &TransportResources<'_>) -> Result<SmtpSettings, Failure> {
+fn smtp_settings(account: &Account, resources: &TransportResources<'_>) -> Result<SmtpSettings, SendFailure> {
     let settings = &account.settings;
     let host = settings.host.clone().ok_or_else(|| settings_failure("the account has no host"))?;
     let port = settings.port.unwrap_or(match settings.tls {
-        TlsMode::Implicit => 465,
-        TlsMode::Starttls => 587,
-        TlsMode::None | TlsMode::Opportunistic => 25,
+        RelayTlsMode::Implicit => 465,
+        RelayTlsMode::Starttls => 587,
+        RelayTlsMode::None | RelayTlsMode::Opportunistic => 25,
     });
     let credentials = match (&settings.username, &settings.oauth, open_secret(account, resources)?) {
         (Some(username), Some(grant), secrets) => {
@@ -158,14 +164,14 @@ fn token_source(
     username: &str,
     secrets: Option<String>,
     resources: &TransportResources<'_>,
-) -> Result<TokenSource, Failure> {
+) -> Result<TokenSource, SendFailure> {
     // The error is not repeated: it may quote the secret.
     let secrets = serde_json::from_str(secrets.as_deref().unwrap_or("{}"))
         .map_err(|_| settings_failure("the stored secrets of the grant cannot be read: set them again"))?;
     let kind = account.settings.kind;
     let purpose =
         kind.oauth_use().ok_or_else(|| settings_failure("an account of this kind takes no tokens"))?;
-    Ok(resources.tokens.source(GrantOf {
+    Ok(resources.tokens.source(OwnedGrant {
         owner: OAuthOwner::account(&account.tenant, &account.id),
         settings: grant.clone(),
         secrets,
@@ -178,7 +184,7 @@ fn token_source(
 fn provider_settings(
     account: &Account,
     resources: &TransportResources<'_>,
-) -> Result<ProviderSettings, Failure> {
+) -> Result<ProviderSettings, SendFailure> {
     let settings = &account.settings;
     let credentials = match (settings.kind.secret(), &settings.oauth, open_secret(account, resources)?) {
         (AccountSecret::Grant, Some(grant), secrets) => {
@@ -199,7 +205,7 @@ fn provider_settings(
     })
 }
 
-fn ses_settings(account: &Account, resources: &TransportResources<'_>) -> Result<SesSettings, Failure> {
+fn ses_settings(account: &Account, resources: &TransportResources<'_>) -> Result<SesSettings, SendFailure> {
     let settings = &account.settings;
     let region = settings.ses.region.clone().ok_or_else(|| settings_failure("the account has no region"))?;
     let credentials = match (&settings.ses.access_key_id, open_secret(account, resources)?) {

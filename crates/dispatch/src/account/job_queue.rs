@@ -10,13 +10,13 @@ use std::{
     time::Duration,
 };
 
-use postway_domain::Priority;
-use postway_store::record::Claimed;
+use postway_domain::MessagePriority;
+use postway_store::record::ClaimedMessage;
 use tokio::sync::Notify;
 
 #[derive(Default)]
 struct JobQueueState {
-    jobs: VecDeque<Claimed>,
+    jobs: VecDeque<ClaimedMessage>,
     couriers: usize,
     idle: usize,
 }
@@ -43,13 +43,13 @@ impl AccountJobQueue {
     }
 
     /// Adds a message. Returns whether the caller must start another courier, which is already counted.
-    pub fn push(&self, job: Claimed, couriers_max: usize) -> bool {
+    pub fn push(&self, job: ClaimedMessage, couriers_max: usize) -> bool {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         self.tenant_in_flight.fetch_add(1, Ordering::Relaxed);
         let mut state = self.lock();
-        let urgent = job.lane.priority == Priority::Immediate;
+        let urgent = job.lane.priority == MessagePriority::Immediate;
         // Only immediate mail overtakes; all other messages keep the order of their claims.
-        let can_wait = |waiting: &Claimed| waiting.lane.priority != Priority::Immediate;
+        let can_wait = |waiting: &ClaimedMessage| waiting.lane.priority != MessagePriority::Immediate;
         match state.jobs.iter().position(can_wait).filter(|_| urgent) {
             Some(at) => state.jobs.insert(at, job),
             None => state.jobs.push_back(job),
@@ -62,12 +62,12 @@ impl AccountJobQueue {
     }
 
     /// The next message at once, if there is one.
-    pub fn take(&self) -> Option<Claimed> {
+    pub fn take(&self) -> Option<ClaimedMessage> {
         self.lock().jobs.pop_front()
     }
 
     /// The next message, waiting at most `idle_max`.
-    pub async fn next(&self, idle_max: Duration) -> Option<Claimed> {
+    pub async fn next(&self, idle_max: Duration) -> Option<ClaimedMessage> {
         if let Some(job) = self.take() {
             return Some(job);
         }
@@ -99,7 +99,7 @@ impl AccountJobQueue {
     }
 
     /// Removes and returns every message that no courier has started.
-    pub fn clear(&self) -> Vec<Claimed> {
+    pub fn clear(&self) -> Vec<ClaimedMessage> {
         self.lock().jobs.drain(..).collect()
     }
 

@@ -12,9 +12,9 @@ use postway_domain::MessageUid;
 
 /// Messages from their claim until their outcome is durable. Clones share one set.
 #[derive(Clone, Default)]
-pub struct InHand(Arc<Mutex<HashMap<MessageUid, u32>>>);
+pub struct InFlightMessages(Arc<Mutex<HashMap<MessageUid, u32>>>);
 
-impl InHand {
+impl InFlightMessages {
     fn lock(&self) -> MutexGuard<'_, HashMap<MessageUid, u32>> {
         // Every critical section leaves the map consistent, so a poisoned lock can still be used.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_message_added_again_before_it_was_removed_stays_in_flight() {
-        let (in_flight, uid) = (InHand::default(), MessageUid::from_bytes([7; 16]));
+        let (in_flight, uid) = (InFlightMessages::default(), MessageUid::from_bytes([7; 16]));
         in_flight.add(uid);
         in_flight.add(uid);
         in_flight.remove(uid);

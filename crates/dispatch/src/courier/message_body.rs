@@ -6,10 +6,10 @@
 
 use bytes::Bytes;
 use postway_domain::{
-    Failure,
-    failure::{Category, Phase, Severity},
+    SendFailure,
+    failure::{FailureCategory, FailurePhase, FailureSeverity},
 };
-use postway_store::{blob::BlobError, record::Claimed};
+use postway_store::{blob::BlobError, record::ClaimedMessage};
 use tokio::sync::SemaphorePermit;
 
 use crate::context::{DispatchContext, LARGE_BODIES_MIB};
@@ -17,21 +17,27 @@ use crate::context::{DispatchContext, LARGE_BODIES_MIB};
 /// Why there is no body to send.
 pub(super) enum BodyError {
     /// It cannot be read here and now.
-    Unreadable(Failure),
+    Unreadable(SendFailure),
     /// It is missing or damaged.
-    Damaged(Failure),
+    Damaged(SendFailure),
 }
 
 /// The body to send, with its share of the memory budget if it is large.
 pub(super) async fn read_body<'s>(
     context: &'s DispatchContext,
-    job: &Claimed,
+    job: &ClaimedMessage,
 ) -> Result<(Bytes, Option<SemaphorePermit<'s>>), BodyError> {
     if let Some(raw) = &job.raw {
         return Ok((raw.clone(), None));
     }
     let unreadable = |message: String| {
-        Failure::new("body_unavailable", Category::Unknown, Phase::Compose, Severity::Transient, message)
+        SendFailure::new(
+            "body_unavailable",
+            FailureCategory::Unknown,
+            FailurePhase::Compose,
+            FailureSeverity::Transient,
+            message,
+        )
     };
     let mib = job.size.div_ceil(1024 * 1024).clamp(1, LARGE_BODIES_MIB as u32);
     let memory = context
@@ -40,7 +46,13 @@ pub(super) async fn read_body<'s>(
         .await
         .map_err(|error| BodyError::Unreadable(unreadable(error.to_string())))?;
     let missing = |message: &str| {
-        Failure::new("body_missing", Category::Unknown, Phase::Compose, Severity::Permanent, message)
+        SendFailure::new(
+            "body_missing",
+            FailureCategory::Unknown,
+            FailurePhase::Compose,
+            FailureSeverity::Permanent,
+            message,
+        )
     };
     let body = match context.store.body(job.uid).await {
         Ok(Some(body)) => body,

@@ -12,8 +12,8 @@ mod wire_gate;
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use postway_domain::{Failure, failure::Phase};
-use postway_store::record::{Claimed, Permit};
+use postway_domain::{SendFailure, failure::FailurePhase};
+use postway_store::record::{ClaimedMessage, SendingPermit};
 use tokio::{task::JoinHandle, time::Instant};
 use tracing::Instrument;
 
@@ -31,7 +31,8 @@ use crate::{
     context::DispatchContext,
     outcome::{self, AttemptFacts, AttemptVerdict, ReturnReason, settle},
     transport::{
-        Delivery, DeliveryEnd, Envelope, RecipientReply, SandboxTransport, SmtpConnection, SmtpSettings,
+        DeliveryEnd, DeliveryResult, MailEnvelope, RecipientReply, SandboxTransport, SmtpConnection,
+        SmtpSettings,
     },
 };
 
@@ -90,7 +91,7 @@ struct OpenConnection {
 struct AttemptProgress {
     wire: WireProgress,
     /// The permit of the claim, or its latest renewal.
-    permit: Option<Permit>,
+    permit: Option<SendingPermit>,
     remote: Option<String>,
     /// Whether the relay offers DSN, so that the sender's wishes about reports go with the mail.
     takes_dsn: bool,
@@ -99,7 +100,7 @@ struct AttemptProgress {
 /// How an attempt to send ended.
 enum SendResult {
     /// The transport has tried, with this result.
-    Attempted(Delivery),
+    Attempted(DeliveryResult),
     /// Nothing was sent; the message is returned.
     Returned(ReturnReason),
 }
@@ -107,7 +108,7 @@ enum SendResult {
 impl SendResult {
     /// The result of a delivery. A mail that this process did not let begin was not attempted, so it is
     /// returned.
-    fn from_delivery(delivery: Delivery, wire: &mut WireProgress) -> Self {
+    fn from_delivery(delivery: DeliveryResult, wire: &mut WireProgress) -> Self {
         match wire.return_reason.take() {
             Some(reason) if !wire.begun && !wire.committed => Self::Returned(reason),
             Some(_) | None => Self::Attempted(delivery),
@@ -116,7 +117,7 @@ impl SendResult {
 }
 
 impl Courier {
-    async fn send_and_settle(&mut self, job: Claimed) {
+    async fn send_and_settle(&mut self, job: ClaimedMessage) {
         let span = tracing::info_span!(
             "attempt",
             uid = %job.uid,
@@ -131,7 +132,7 @@ impl Courier {
         self.settling = Some(self.context.tasks.spawn(settling.instrument(span)));
     }
 
-    async fn attempt(&mut self, job: &Claimed) -> AttemptVerdict {
+    async fn attempt(&mut self, job: &ClaimedMessage) -> AttemptVerdict {
         let started = Instant::now();
         let config = self.sender.config();
         let mut progress = AttemptProgress { permit: job.permit.clone(), ..AttemptProgress::default() };
@@ -177,7 +178,8 @@ impl Courier {
             Some(Err(_)) => {
                 self.connection = None;
                 tracing::error!("a message broke its courier");
-                let failure = Failure::poison(Phase::Compose, "sending it caused an internal error");
+                let failure =
+                    SendFailure::poison(FailurePhase::Compose, "sending it caused an internal error");
                 outcome::quarantine(&attempt, progress.wire.marked, failure)
             }
             None if job.recipient_deleted => outcome::recipient_deleted(&attempt, &mut rand::rng()),
@@ -190,7 +192,7 @@ impl Courier {
     /// Makes one attempt, with one more try on a fresh connection if a pooled one turns out to be dead.
     async fn send(
         &mut self,
-        job: &Claimed,
+        job: &ClaimedMessage,
         config: &AccountConfig,
         progress: &mut AttemptProgress,
     ) -> SendResult {
@@ -223,7 +225,7 @@ impl Courier {
         }
         let recipients: Vec<&str> =
             job.recipients.iter().map(|recipient| recipient.address.as_str()).collect();
-        let envelope = Envelope {
+        let envelope = MailEnvelope {
             sender: &job.sender,
             recipients: &recipients,
             size: body.len(),
@@ -263,10 +265,10 @@ impl Courier {
 
     async fn relay(
         &mut self,
-        job: &Claimed,
+        job: &ClaimedMessage,
         config: &AccountConfig,
         settings: &SmtpSettings,
-        envelope: &Envelope<'_>,
+        envelope: &MailEnvelope<'_>,
         body: &[u8],
         progress: &mut AttemptProgress,
     ) -> SendResult {
@@ -317,7 +319,7 @@ impl Courier {
 
     /// Opens or closes the account's circuit after a delivery. Returns how long the mail waits if the account
     /// is at fault.
-    fn note_circuit(&self, delivery: &Delivery, config: &AccountConfig) -> Option<Duration> {
+    fn note_circuit(&self, delivery: &DeliveryResult, config: &AccountConfig) -> Option<Duration> {
         if let Some(failure) = account_fault(delivery, &config.transport) {
             // If another connection works, the relay is reachable and merely limits connections.
             if !failure.is_account() && self.sender.is_connected() {
@@ -379,7 +381,7 @@ async fn may_begin(context: &DispatchContext) -> bool {
 
 fn gate<'a>(
     context: &'a DispatchContext,
-    job: &'a Claimed,
+    job: &'a ClaimedMessage,
     settling: &'a mut Option<JoinHandle<()>>,
     progress: &'a mut AttemptProgress,
 ) -> StoreGate<'a> {
@@ -390,7 +392,7 @@ fn is_fresh(connection: &mut SmtpConnection) -> bool {
     connection.is_reusable() && connection.age() < AGE_MAX && connection.messages_sent() < MESSAGES_MAX
 }
 
-fn not_sent(job: &Claimed, failure: Failure) -> Delivery {
+fn not_sent(job: &ClaimedMessage, failure: SendFailure) -> DeliveryResult {
     let recipients = job.recipients.iter().map(|_| RecipientReply::NotTried).collect();
-    Delivery::new(recipients, DeliveryEnd::NotSent(failure))
+    DeliveryResult::new(recipients, DeliveryEnd::NotSent(failure))
 }

@@ -9,7 +9,7 @@
 use std::{future::Future, time::Duration};
 
 use postway_domain::Time;
-use postway_store::record::{Changed, DirectoryChange, Permit};
+use postway_store::record::{ChangeResult, DirectoryChange, SendingPermit};
 
 use crate::context::DispatchContext;
 
@@ -17,12 +17,12 @@ use crate::context::DispatchContext;
 const RENEW_AFTER: Duration = Duration::from_secs(30);
 
 /// Whether the time by which the permit must be used has passed.
-pub(crate) fn has_expired(permit: Option<&Permit>, now: Time) -> bool {
+pub(crate) fn has_expired(permit: Option<&SendingPermit>, now: Time) -> bool {
     permit.is_some_and(|permit| now >= permit.use_by)
 }
 
 /// Renews the permit if it has expired. Returns whether it is valid now; if not, its debit may be refunded.
-pub(crate) async fn refresh(context: &DispatchContext, permit: &mut Option<Permit>) -> bool {
+pub(crate) async fn refresh(context: &DispatchContext, permit: &mut Option<SendingPermit>) -> bool {
     if has_expired(permit.as_ref(), context.clock.now()) {
         renew(context, permit).await;
     }
@@ -32,7 +32,7 @@ pub(crate) async fn refresh(context: &DispatchContext, permit: &mut Option<Permi
 /// Awaits `work`, which may take long, and renews the permit meanwhile.
 pub(super) async fn renew_during<T>(
     context: &DispatchContext,
-    permit: &mut Option<Permit>,
+    permit: &mut Option<SendingPermit>,
     work: impl Future<Output = T>,
 ) -> T {
     let mut work = std::pin::pin!(work);
@@ -46,13 +46,13 @@ pub(super) async fn renew_during<T>(
 }
 
 /// Moves the debit to the current time, if it still counts.
-async fn renew(context: &DispatchContext, permit: &mut Option<Permit>) {
+async fn renew(context: &DispatchContext, permit: &mut Option<SendingPermit>) {
     let now = context.clock.now();
     let Some((old, renewed)) = permit.as_ref().and_then(|old| Some((old.clone(), old.renewed(now)?))) else {
         return;
     };
     match context.store.change(DirectoryChange::RenewPermit(old, now), None).await {
-        Ok(Changed::Done) => *permit = Some(renewed),
+        Ok(ChangeResult::Done) => *permit = Some(renewed),
         Ok(_) => {}
         // The write may or may not have happened, so the permit is treated as expired and is not refunded:
         // that can waste one message of the limit, but never exceed it.

@@ -1,7 +1,7 @@
 //! The wire gate on the store: makes the wire commit, the permission for the final dot, durable.
 
 use async_trait::async_trait;
-use postway_store::record::{Claimed, Permit, WireCommit};
+use postway_store::record::{ClaimedMessage, SendingPermit, WireCommit};
 use tokio::{task::JoinHandle, time::Instant};
 
 use super::permit;
@@ -30,9 +30,9 @@ pub(crate) struct WireProgress {
 /// The gate of one attempt; it asks the store for one wire commit.
 pub(crate) struct StoreGate<'a> {
     pub context: &'a DispatchContext,
-    pub job: &'a Claimed,
+    pub job: &'a ClaimedMessage,
     /// The permit that the mail begins with.
-    pub permit: &'a mut Option<Permit>,
+    pub permit: &'a mut Option<SendingPermit>,
     /// The write of this courier's previous outcome. It shares the commit, and must be durable before the
     /// dot.
     pub settling: &'a mut Option<JoinHandle<()>>,
@@ -115,12 +115,12 @@ mod tests {
     use std::{sync::Arc, time::Duration};
 
     use postway_domain::{
-        AccountLimits, Clock, Span, Tenant, Time, liveness::ISOLATED_AFTER, secret::SecretKey,
+        AccountLimits, Clock, LimitSpan, Tenant, Time, liveness::ISOLATED_AFTER, secret::SecretKey,
     };
-    use postway_net::{Guard, TlsClient};
+    use postway_net::{AddressGuard, TlsClient};
     use postway_store::{
-        Directory as _, Intake as _, Roster, Work as _,
-        blob::Depot,
+        DirectoryStore as _, IntakeStore as _, LivenessRoster, WorkStore as _,
+        blob::BlobStorage,
         conformance::sample::{self, Sample, at},
         memory::MemoryStore,
         record::{AccountWant, ClaimRequest},
@@ -129,8 +129,8 @@ mod tests {
     use super::*;
     use crate::{
         DispatchConfig,
-        context::{capacity_events::CapacityEvents, in_flight::InHand},
-        transport::{Deadlines, RelayReply, Tcp},
+        context::{capacity_events::CapacityEvents, in_flight::InFlightMessages},
+        transport::{RelayReply, SmtpDeadlines, TcpDialer},
     };
 
     struct StoppedClock(Time);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     /// One leased message, and the context of a gate for it.
-    async fn leased() -> (DispatchContext, Claimed) {
+    async fn leased() -> (DispatchContext, ClaimedMessage) {
         let store = Arc::new(MemoryStore::shared());
         store.create_tenant(Tenant::new(sample::tenant(), "Acme", at(0))).await.unwrap();
         store.create_account(sample::account(sample::TENANT, sample::ACCOUNT)).await.unwrap();
@@ -151,13 +151,13 @@ mod tests {
         let request = ClaimRequest { lease: sample::lease(1, at(0)), now: at(0), wants, inline_bytes_max: 9 };
         let job = store.claim(request).await.unwrap().remove(0);
         let config = DispatchConfig {
-            roster: Arc::new(Roster::new(sample::incarnation(1), true)),
+            roster: Arc::new(LivenessRoster::new(sample::incarnation(1), true)),
             ehlo_name: String::new(),
             in_flight_max: 1,
-            deadlines: Deadlines::default(),
+            deadlines: SmtpDeadlines::default(),
             drain: Duration::ZERO,
-            guard: Arc::new(Guard::default()),
-            dial: Arc::new(Tcp),
+            guard: Arc::new(AddressGuard::default()),
+            dial: Arc::new(TcpDialer),
         };
         let secret_key = Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).unwrap());
         let tokens = postway_oauth::OAuthTokens::new(
@@ -169,14 +169,14 @@ mod tests {
         let context = DispatchContext {
             config,
             store,
-            depot: Arc::new(Depot::memory()),
+            depot: Arc::new(BlobStorage::memory()),
             clock: Arc::new(StoppedClock(at(0))),
             secret_key,
             tokens,
             tls: TlsClient::new(),
             large_bodies: tokio::sync::Semaphore::new(1),
             tasks: tokio_util::task::TaskTracker::new(),
-            in_flight: InHand::default(),
+            in_flight: InFlightMessages::default(),
             stop: tokio_util::sync::CancellationToken::new(),
             capacity_events: CapacityEvents::default(),
         };
@@ -256,8 +256,13 @@ mod tests {
         assert!(matches!(wire.return_reason, Some(ReturnReason::PermitExpired)) && !wire.begun);
     }
 
-    fn expired(debited_at: Time) -> Permit {
-        let spans = vec![Span::Minute];
-        Permit { key: sample::relay(), debited_at, use_by: Span::Minute.use_by(debited_at), spans }
+    fn expired(debited_at: Time) -> SendingPermit {
+        let spans = vec![LimitSpan::Minute];
+        SendingPermit {
+            key: sample::relay(),
+            debited_at,
+            use_by: LimitSpan::Minute.use_by(debited_at),
+            spans,
+        }
     }
 }

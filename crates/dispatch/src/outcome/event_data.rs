@@ -5,8 +5,8 @@
 //! serialised once.
 
 use postway_domain::{
-    EventKind, Failure, Time,
-    failure::{Category, Phase},
+    EventKind, SendFailure, Time,
+    failure::{FailureCategory, FailurePhase},
 };
 use postway_store::record::{ClaimedRecipient, NewEvent};
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub(super) struct OutcomeEventData<'a> {
     attempt: i64,
     duration_ms: i64,
     code: Option<&'a str>,
-    category: Option<Category>,
+    category: Option<FailureCategory>,
     original_code: Option<&'a str>,
     will_retry: bool,
     next_attempt: Option<i64>,
@@ -29,7 +29,7 @@ pub(super) struct OutcomeEventData<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     provider_category: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    phase: Option<Phase>,
+    phase: Option<FailurePhase>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub(super) struct OutcomeEventData<'a> {
 
 impl<'a> OutcomeEventData<'a> {
     /// The data of an attempt that is not followed by another.
-    fn for_last_attempt(attempt: &AttemptFacts<'_>, failure: Option<&'a Failure>) -> Self {
+    fn for_last_attempt(attempt: &AttemptFacts<'_>, failure: Option<&'a SendFailure>) -> Self {
         Self {
             attempt: attempt.job.attempt,
             duration_ms: attempt.duration_ms(),
@@ -63,7 +63,7 @@ impl<'a> OutcomeEventData<'a> {
             next_attempt: None,
             backoff_ms: None,
             due_at: None,
-            provider_category: failure.map(Failure::reference_category),
+            provider_category: failure.map(SendFailure::reference_category),
             phase: failure.map(|failure| failure.phase),
             message: failure.map(|failure| &*failure.message),
             provider_message_id: None,
@@ -78,7 +78,7 @@ impl<'a> OutcomeEventData<'a> {
     /// The data of an event about the message, which is due again at `due_at`, if at all.
     pub(super) fn for_message(
         attempt: &AttemptFacts<'a>,
-        failure: Option<&'a Failure>,
+        failure: Option<&'a SendFailure>,
         due_at: Option<Time>,
         provider_message_id: Option<&'a str>,
     ) -> Self {
@@ -103,7 +103,7 @@ impl<'a> OutcomeEventData<'a> {
     pub(super) fn for_recipient(
         attempt: &AttemptFacts<'_>,
         recipient: &'a ClaimedRecipient,
-        failure: &'a Failure,
+        failure: &'a SendFailure,
     ) -> Self {
         Self {
             recipient: Some(recipient.position),

@@ -14,13 +14,14 @@ pub(crate) mod wire_marks;
 use std::time::Duration;
 
 use postway_domain::{
-    AccountId, EventKind, Failure, RecipientStatus, State, Status, Time,
-    failure::{Category, Phase, Severity},
-    message::{Input, LeaseEffect, Outcome, reason, transition},
+    AccountId, EventKind, MessageState, MessageStatus, RecipientStatus, SendFailure, Time,
+    failure::{FailureCategory, FailurePhase, FailureSeverity},
+    message::{AttemptOutcome, LeaseEffect, TransitionInput, reason, transition},
     retry::RetryPolicy,
 };
 use postway_store::record::{
-    AttemptEnd, Change, Claimed, ClaimedRecipient, Fence, Permit, RecipientChange, SmtpReply,
+    AttemptEnd, ClaimedMessage, ClaimedRecipient, MessageChange, RecipientChange, SendingPermit, SmtpReply,
+    WriteFence,
 };
 use rand::Rng;
 use serde_json::json;
@@ -29,18 +30,18 @@ use self::event_data::OutcomeEventData;
 pub(crate) use self::not_started::{
     ReturnReason, all_suppressed, over_limit, recipient_deleted, return_message, too_late,
 };
-use crate::transport::{Delivery, DeliveryEnd, RecipientReply, RelayReply};
+use crate::transport::{DeliveryEnd, DeliveryResult, RecipientReply, RelayReply};
 
 /// The facts of an attempt, besides the delivery itself.
 pub(crate) struct AttemptFacts<'a> {
-    pub job: &'a Claimed,
+    pub job: &'a ClaimedMessage,
     /// The account that sends: the message's own or its fallback.
     pub account: &'a AccountId,
     pub committed: bool,
     /// Whether the relay may have seen a part of the mail, so that its permit is used.
     pub offered: bool,
     /// The permit, if the account has a limit.
-    pub permit: Option<&'a Permit>,
+    pub permit: Option<&'a SendingPermit>,
     pub ended_at: Time,
     pub duration: Duration,
     pub remote: Option<String>,
@@ -67,25 +68,25 @@ const RECEIPT_WITHIN: Duration = Duration::from_secs(30 * 60);
 
 /// The decision about an attempt: what to write, and what metrics and log report.
 pub(crate) struct AttemptVerdict {
-    pub change: Change,
+    pub change: MessageChange,
     /// A second change, written in the same transaction.
-    pub then: Option<Change>,
-    pub outcome: Outcome,
-    pub failure: Option<Failure>,
+    pub then: Option<MessageChange>,
+    pub outcome: AttemptOutcome,
+    pub failure: Option<SendFailure>,
     pub provider_message_id: Option<String>,
     pub duration: Duration,
 }
 
 /// Changes for recipients that were put on the suppression list after the message was accepted. A resend
 /// changes none: its recipients stay in doubt, because they may have the first copy.
-fn suppressed_changes(job: &Claimed) -> impl Iterator<Item = RecipientChange> {
+fn suppressed_changes(job: &ClaimedMessage) -> impl Iterator<Item = RecipientChange> {
     let status = RecipientStatus::Suppressed;
     let suppressed = job.suppressed.iter().filter(|_| !job.resend);
     suppressed.map(move |&position| RecipientChange { position, status, reply: None })
 }
 
 /// The reply of a failure, as it is stored with a recipient.
-fn failure_reply(failure: &Failure) -> SmtpReply {
+fn failure_reply(failure: &SendFailure) -> SmtpReply {
     SmtpReply {
         code: failure.smtp_code,
         enhanced: failure.enhanced.map(|code| code.to_string()),
@@ -107,17 +108,17 @@ fn stored_reply(reply: &RelayReply) -> SmtpReply {
 #[derive(Default)]
 struct RecipientTally<'a> {
     changes: Vec<RecipientChange>,
-    refused: Vec<(&'a ClaimedRecipient, &'a Failure)>,
+    refused: Vec<(&'a ClaimedRecipient, &'a SendFailure)>,
     open: usize,
     split_off: usize,
     sent: usize,
     captured: usize,
     doubtful: usize,
     /// The failure shown for the message: that of the transaction, else the first recipient's.
-    failure: Option<Failure>,
+    failure: Option<SendFailure>,
 }
 
-fn tally<'a>(job: &'a Claimed, delivery: &'a Delivery) -> RecipientTally<'a> {
+fn tally<'a>(job: &'a ClaimedMessage, delivery: &'a DeliveryResult) -> RecipientTally<'a> {
     let failure = match &delivery.end {
         DeliveryEnd::NotSent(failure) | DeliveryEnd::InDoubt(failure) => Some(failure.clone()),
         DeliveryEnd::Accepted { .. }
@@ -191,67 +192,67 @@ fn decide(
     tally: &RecipientTally<'_>,
     end: &DeliveryEnd,
     random: &mut impl Rng,
-) -> (Outcome, Option<Duration>) {
+) -> (AttemptOutcome, Option<Duration>) {
     if matches!(end, DeliveryEnd::GateRefused) {
-        return (Outcome::Held, Some(Duration::ZERO));
+        return (AttemptOutcome::Returned, Some(Duration::ZERO));
     }
     let job = attempt.job;
     // A resend that ends in doubt again is in doubt for all its recipients; their replies no longer count.
     let doubtful_again = job.resend && tally.doubtful > 0;
     if tally.open > 0 && !doubtful_again {
         if let Some(wait) = attempt.account_at_fault {
-            return (Outcome::Held, Some(wait));
+            return (AttemptOutcome::Returned, Some(wait));
         }
         let progress = tally.sent + tally.doubtful > 0;
         if progress && tally.open == tally.split_off {
-            return (Outcome::Held, Some(Duration::ZERO));
+            return (AttemptOutcome::Returned, Some(Duration::ZERO));
         }
         let retries_used = u32::try_from(job.retries).unwrap_or(u32::MAX);
         if let Some(delay) = attempt.policy.delay(retries_used, random) {
-            return (Outcome::Retry, Some(delay));
+            return (AttemptOutcome::Retry, Some(delay));
         }
     }
     let resent_to = if job.resend { job.recipients.len() + job.suppressed.len() } else { 0 };
     let concluded = if tally.doubtful > 0 {
-        Outcome::Doubt
+        AttemptOutcome::InDoubt
     } else if job.doubtful_before > 0 || tally.sent + tally.captured < resent_to {
-        Outcome::DoubtEarlier
+        AttemptOutcome::InDoubtEarlier
     } else if tally.sent > 0 {
-        Outcome::Sent
+        AttemptOutcome::Sent
     } else if job.sent_before > 0 {
-        Outcome::SentEarlier
+        AttemptOutcome::SentEarlier
     } else if tally.captured > 0 {
-        Outcome::Captured
+        AttemptOutcome::Captured
     } else if tally.open > 0 {
-        Outcome::Exhausted
+        AttemptOutcome::Exhausted
     } else {
-        Outcome::Failed
+        AttemptOutcome::Failed
     };
     match concluded {
         // Every recipient of this resend was refused permanently, has no retry left or is suppressed: another
         // resend would settle nothing.
-        Outcome::DoubtEarlier if job.resend => (concluded, None),
-        Outcome::Doubt | Outcome::DoubtEarlier => {
+        AttemptOutcome::InDoubtEarlier if job.resend => (concluded, None),
+        AttemptOutcome::InDoubt | AttemptOutcome::InDoubtEarlier => {
             let doubts = job.doubts + 1;
             let delay = resend_delay(attempt.policy, doubts, random);
             let too_late = job.expires_at.is_some_and(|at| at <= attempt.ended_at.plus(delay));
             (concluded, job.on_doubt.resends(doubts, too_late).then_some(delay))
         }
-        Outcome::Sent
-        | Outcome::Captured
-        | Outcome::Retry
-        | Outcome::Failed
-        | Outcome::Exhausted
-        | Outcome::SentEarlier
-        | Outcome::Held
-        | Outcome::Quarantined => (concluded, None),
+        AttemptOutcome::Sent
+        | AttemptOutcome::Captured
+        | AttemptOutcome::Retry
+        | AttemptOutcome::Failed
+        | AttemptOutcome::Exhausted
+        | AttemptOutcome::SentEarlier
+        | AttemptOutcome::Returned
+        | AttemptOutcome::Quarantined => (concluded, None),
     }
 }
 
 /// The failure shown when an earlier attempt left a doubt and the last attempt has no failure of its own.
-fn doubt_remains() -> Failure {
-    let (category, severity) = (Category::Unknown, Severity::Transient);
-    Failure::new("in_doubt", category, Phase::Dot, severity, reason::DOUBT_REMAINS)
+fn doubt_remains() -> SendFailure {
+    let (category, severity) = (FailureCategory::Unknown, FailureSeverity::Transient);
+    SendFailure::new("in_doubt", category, FailurePhase::Dot, severity, reason::DOUBT_REMAINS)
 }
 
 /// How long a message in doubt waits before it is resent: the n-th doubt waits the n-th retry delay.
@@ -263,14 +264,14 @@ pub(crate) fn resend_delay(policy: &RetryPolicy, doubts: i64, random: &mut impl 
 /// Turns a finished attempt into the change that records it.
 pub(crate) fn judge_attempt(
     attempt: &AttemptFacts<'_>,
-    delivery: Delivery,
+    delivery: DeliveryResult,
     random: &mut impl Rng,
 ) -> AttemptVerdict {
     let job = attempt.job;
     let mut tally = tally(job, &delivery);
     let (outcome, delay) = decide(attempt, &tally, &delivery.end, random);
-    let exhausted = matches!(outcome, Outcome::Exhausted)
-        || (tally.open > 0 && !matches!(outcome, Outcome::Retry | Outcome::Held));
+    let exhausted = matches!(outcome, AttemptOutcome::Exhausted)
+        || (tally.open > 0 && !matches!(outcome, AttemptOutcome::Retry | AttemptOutcome::Returned));
     if exhausted {
         for change in &mut tally.changes {
             if change.status == RecipientStatus::Pending {
@@ -289,19 +290,19 @@ pub(crate) fn judge_attempt(
         | DeliveryEnd::NoRecipients => (tally.failure.as_ref().map(failure_reply), None),
     };
     let failure = match outcome {
-        Outcome::Sent | Outcome::SentEarlier | Outcome::Captured => None,
-        Outcome::Retry
-        | Outcome::Failed
-        | Outcome::Exhausted
-        | Outcome::Doubt
-        | Outcome::Held
-        | Outcome::Quarantined => tally.failure.clone(),
-        Outcome::DoubtEarlier => tally.failure.clone().or_else(|| Some(doubt_remains())),
+        AttemptOutcome::Sent | AttemptOutcome::SentEarlier | AttemptOutcome::Captured => None,
+        AttemptOutcome::Retry
+        | AttemptOutcome::Failed
+        | AttemptOutcome::Exhausted
+        | AttemptOutcome::InDoubt
+        | AttemptOutcome::Returned
+        | AttemptOutcome::Quarantined => tally.failure.clone(),
+        AttemptOutcome::InDoubtEarlier => tally.failure.clone().or_else(|| Some(doubt_remains())),
     };
     let mut change =
         settling_change(attempt, outcome, delay, failure.as_ref(), provider_message_id.as_deref());
-    change.exhausted = outcome == Outcome::Exhausted;
-    let recipient_failed = |(recipient, failure): &(&ClaimedRecipient, &Failure)| {
+    change.exhausted = outcome == AttemptOutcome::Exhausted;
+    let recipient_failed = |(recipient, failure): &(&ClaimedRecipient, &SendFailure)| {
         OutcomeEventData::for_recipient(attempt, recipient, failure).event(EventKind::RecipientFailed)
     };
     let recipient_events = tally.refused.iter().map(recipient_failed);
@@ -323,15 +324,15 @@ pub(crate) fn judge_attempt(
 /// Records a message whose attempt panicked: it is quarantined, or in doubt and on hold if its dot may have
 /// gone out. Recipients that earlier attempts sent to, or may have sent to, stay as they are. `marked` says
 /// that the wire commit recorded which recipients may be in doubt; then the relay had refused the others.
-pub(crate) fn quarantine(attempt: &AttemptFacts<'_>, marked: bool, failure: Failure) -> AttemptVerdict {
+pub(crate) fn quarantine(attempt: &AttemptFacts<'_>, marked: bool, failure: SendFailure) -> AttemptVerdict {
     let job = attempt.job;
     let outcome = match attempt.committed {
-        true => Outcome::Doubt,
-        false if job.doubtful_before > 0 || job.resend => Outcome::DoubtEarlier,
-        false if job.sent_before > 0 => Outcome::SentEarlier,
-        false => Outcome::Quarantined,
+        true => AttemptOutcome::InDoubt,
+        false if job.doubtful_before > 0 || job.resend => AttemptOutcome::InDoubtEarlier,
+        false if job.sent_before > 0 => AttemptOutcome::SentEarlier,
+        false => AttemptOutcome::Quarantined,
     };
-    let shown = Some(&failure).filter(|_| outcome != Outcome::SentEarlier);
+    let shown = Some(&failure).filter(|_| outcome != AttemptOutcome::SentEarlier);
     let mut change = settling_change(attempt, outcome, None, shown, None);
     if attempt.committed {
         let open = if marked { RecipientStatus::Failed } else { RecipientStatus::InDoubt };
@@ -353,7 +354,7 @@ pub(crate) fn quarantine(attempt: &AttemptFacts<'_>, marked: bool, failure: Fail
 }
 
 /// Returns a message that no courier has started, without using a retry.
-pub(crate) fn return_unstarted(job: &Claimed, now: Time) -> Change {
+pub(crate) fn return_unstarted(job: &ClaimedMessage, now: Time) -> MessageChange {
     let policy = RetryPolicy { delays_s: Vec::new(), jitter: 0.0 };
     let attempt = AttemptFacts {
         job,
@@ -370,7 +371,7 @@ pub(crate) fn return_unstarted(job: &Claimed, now: Time) -> Change {
         converted: &[],
         takes_dsn: false,
     };
-    let mut change = settling_change(&attempt, Outcome::Held, Some(Duration::ZERO), None, None);
+    let mut change = settling_change(&attempt, AttemptOutcome::Returned, Some(Duration::ZERO), None, None);
     // It was not started, so its count of lost leases stays.
     change.lost_leases = None;
     change
@@ -378,37 +379,39 @@ pub(crate) fn return_unstarted(job: &Claimed, now: Time) -> Change {
 
 fn settling_change(
     attempt: &AttemptFacts<'_>,
-    outcome: Outcome,
+    outcome: AttemptOutcome,
     delay: Option<Duration>,
-    failure: Option<&Failure>,
+    failure: Option<&SendFailure>,
     provider_message_id: Option<&str>,
-) -> Change {
+) -> MessageChange {
     let job = attempt.job;
-    let from = State::Sending { wire_committed: attempt.committed };
-    let (to, effects) = match transition(from, Input::Settle(outcome)) {
+    let from = MessageState::Sending { wire_committed: attempt.committed };
+    let (to, effects) = match transition(from, TransitionInput::Settle(outcome)) {
         Ok(next) => next,
         // The table accepts every outcome that `decide` produces. If it ever did not, the wire commit
         // decides.
         Err(error) => {
             tracing::error!(uid = %job.uid, %error, "the state table refuses an outcome");
-            let fallback = if attempt.committed { Outcome::Doubt } else { Outcome::Held };
+            let fallback = if attempt.committed { AttemptOutcome::InDoubt } else { AttemptOutcome::Returned };
             return settling_change(attempt, fallback, delay, failure, provider_message_id);
         }
     };
     let due_at = delay.map(|delay| attempt.ended_at.plus(delay));
     let retries = effects.uses_retry.then_some(job.retries + 1);
     // A doubt that a resend could not settle was counted when it arose.
-    let is_new = outcome == Outcome::Doubt || (outcome == Outcome::DoubtEarlier && !job.resend);
+    let is_new =
+        outcome == AttemptOutcome::InDoubt || (outcome == AttemptOutcome::InDoubtEarlier && !job.resend);
     let doubts = is_new.then_some(job.doubts + 1);
     let data = OutcomeEventData::for_message(attempt, failure, due_at, provider_message_id);
-    Change {
+    MessageChange {
         uid: job.uid,
-        fence: Fence {
-            status: Status::Sending,
+        fence: WriteFence {
+            status: MessageStatus::Sending,
             token: Some(job.token),
             // If the wire commit failed because the database went away, it may or may not have been written,
             // so a returned message is not fenced by version.
-            version: (outcome != Outcome::Held).then_some(job.version + i64::from(attempt.committed)),
+            version: (outcome != AttemptOutcome::Returned)
+                .then_some(job.version + i64::from(attempt.committed)),
         },
         to,
         at: attempt.ended_at,
@@ -422,17 +425,17 @@ fn settling_change(
         events: effects.event.map(|kind| data.event(kind)).into_iter().collect(),
         recipients: suppressed_changes(job).collect(),
         // The recipients of the attempt are written one by one; only a quarantine ends all open ones at once.
-        ends_open_recipients: (outcome == Outcome::Quarantined).then_some(RecipientStatus::Failed),
+        ends_open_recipients: (outcome == AttemptOutcome::Quarantined).then_some(RecipientStatus::Failed),
         attempt: None,
         refund: attempt.permit.filter(|_| !attempt.offered).cloned(),
         preparation: None,
-        erases_bodies: matches!(to, State::Sent | State::Captured) && job.sensitive,
-        awaits_receipt: (to == State::Sent && attempt.certified)
+        erases_bodies: matches!(to, MessageState::Sent | MessageState::Captured) && job.sensitive,
+        awaits_receipt: (to == MessageState::Sent && attempt.certified)
             .then(|| attempt.ended_at.plus(RECEIPT_WITHIN)),
     }
 }
 
-fn error_json(failure: &Failure) -> String {
+fn error_json(failure: &SendFailure) -> String {
     json!({
         "code": failure.code, "category": failure.category, "provider_category": failure.reference_category(),
         "original_code": failure.original_code, "phase": failure.phase,
@@ -442,16 +445,16 @@ fn error_json(failure: &Failure) -> String {
 }
 
 /// The word for an outcome in attempts, metrics and log lines.
-pub(crate) fn outcome_word(outcome: Outcome) -> &'static str {
+pub(crate) fn outcome_word(outcome: AttemptOutcome) -> &'static str {
     match outcome {
-        Outcome::Sent | Outcome::SentEarlier => "sent",
-        Outcome::Captured => "captured",
-        Outcome::Retry => "deferred",
-        Outcome::Failed => "failed",
-        Outcome::Exhausted => "exhausted",
-        Outcome::Doubt | Outcome::DoubtEarlier => "in_doubt",
-        Outcome::Held => "held",
-        Outcome::Quarantined => "quarantined",
+        AttemptOutcome::Sent | AttemptOutcome::SentEarlier => "sent",
+        AttemptOutcome::Captured => "captured",
+        AttemptOutcome::Retry => "deferred",
+        AttemptOutcome::Failed => "failed",
+        AttemptOutcome::Exhausted => "exhausted",
+        AttemptOutcome::InDoubt | AttemptOutcome::InDoubtEarlier => "in_doubt",
+        AttemptOutcome::Returned => "held",
+        AttemptOutcome::Quarantined => "quarantined",
     }
 }
 

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use postway_domain::{
-    Failure,
-    failure::{Category, Phase, Severity},
-    message::{Input, Outcome, transition},
+    SendFailure,
+    failure::{FailureCategory, FailurePhase, FailureSeverity},
+    message::{AttemptOutcome, TransitionInput, transition},
 };
-use postway_store::record::{Change, Fence, NewEvent};
+use postway_store::record::{MessageChange, NewEvent, WriteFence};
 use rand::Rng;
 use serde_json::{Value, json};
 
 use super::{AttemptFacts, AttemptVerdict, judge_attempt, settling_change};
-use crate::transport::{Delivery, DeliveryEnd, RecipientReply};
+use crate::transport::{DeliveryEnd, DeliveryResult, RecipientReply};
 
 /// The first wait of a message whose body could not be read; each further wait is twice as long.
 const BODY_WAIT_FIRST: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ pub(crate) enum ReturnReason {
     /// The limit of a receiving domain is used up for this long.
     Destination(Duration),
     /// The body cannot be read here and now; another node or a later attempt may read it.
-    Body(Failure),
+    Body(SendFailure),
 }
 
 /// Returns a message that was about to be sent, without using a retry.
@@ -41,18 +41,27 @@ pub(crate) fn return_message(attempt: &AttemptFacts<'_>, reason: ReturnReason) -
         ReturnReason::Isolated => (None, Duration::ZERO, Some("its node was isolated")),
         ReturnReason::Destination(wait) => {
             let message = "a receiving domain is being sent as much as it may be for now";
-            let failure =
-                not_started("destination_limit", Category::RateLimited, Severity::Transient, message);
+            let failure = not_started(
+                "destination_limit",
+                FailureCategory::RateLimited,
+                FailureSeverity::Transient,
+                message,
+            );
             (Some(failure), wait, None)
         }
         ReturnReason::Paused(wait) => {
             let message = "the provider asked to be sent nothing for a while";
-            let failure = not_started("provider_paused", Category::RateLimited, Severity::Transient, message);
+            let failure = not_started(
+                "provider_paused",
+                FailureCategory::RateLimited,
+                FailureSeverity::Transient,
+                message,
+            );
             (Some(failure), wait, None)
         }
         ReturnReason::Body(failure) => (Some(failure), body_wait(attempt.job.attempt), None),
     };
-    let mut change = settling_change(attempt, Outcome::Held, Some(delay), failure.as_ref(), None);
+    let mut change = settling_change(attempt, AttemptOutcome::Returned, Some(delay), failure.as_ref(), None);
     if let Some(note) = note {
         add_reason(&mut change, note);
     }
@@ -62,7 +71,7 @@ pub(crate) fn return_message(attempt: &AttemptFacts<'_>, reason: ReturnReason) -
     AttemptVerdict {
         change,
         then: None,
-        outcome: Outcome::Held,
+        outcome: AttemptOutcome::Returned,
         failure,
         provider_message_id: None,
         duration,
@@ -78,20 +87,32 @@ fn body_wait(attempt: i64) -> Duration {
 /// Fails a message that exceeds a limit of an account that rejects such mail.
 pub(crate) fn over_limit(attempt: &AttemptFacts<'_>, random: &mut impl Rng) -> AttemptVerdict {
     let message = "the account's limit is used up, and it rejects what is beyond";
-    fail(attempt, not_started("limit_exceeded", Category::Quota, Severity::Permanent, message), random)
+    fail(
+        attempt,
+        not_started("limit_exceeded", FailureCategory::Quota, FailureSeverity::Permanent, message),
+        random,
+    )
 }
 
 /// Puts a message in doubt on hold when its `expires_at` has passed: it may have arrived, and must not be
 /// resent.
 pub(crate) fn too_late(attempt: &AttemptFacts<'_>, random: &mut impl Rng) -> AttemptVerdict {
     let message = "its expires_at passed before it was sent again";
-    fail(attempt, not_started("expired", Category::Unknown, Severity::Permanent, message), random)
+    fail(
+        attempt,
+        not_started("expired", FailureCategory::Unknown, FailureSeverity::Permanent, message),
+        random,
+    )
 }
 
 /// Fails a message whose recipient the tenant has deleted meanwhile.
 pub(crate) fn recipient_deleted(attempt: &AttemptFacts<'_>, random: &mut impl Rng) -> AttemptVerdict {
     let message = "its recipient was deleted from the directory of recipients";
-    fail(attempt, not_started("RECIPIENT_NOT_FOUND", Category::Policy, Severity::Permanent, message), random)
+    fail(
+        attempt,
+        not_started("RECIPIENT_NOT_FOUND", FailureCategory::Policy, FailureSeverity::Permanent, message),
+        random,
+    )
 }
 
 /// Ends a message whose remaining recipients are all on the suppression list. If earlier attempts sent to
@@ -102,17 +123,17 @@ pub(crate) fn all_suppressed(attempt: &AttemptFacts<'_>, random: &mut impl Rng) 
     if job.sent_before + job.doubtful_before > 0 || job.resend {
         return fail(
             attempt,
-            not_started("suppressed", Category::Policy, Severity::Permanent, message),
+            not_started("suppressed", FailureCategory::Policy, FailureSeverity::Permanent, message),
             random,
         );
     }
     // Only a waiting message can be suppressed, so it is returned and suppressed in one transaction.
-    let mut change = settling_change(attempt, Outcome::Held, None, None, None);
+    let mut change = settling_change(attempt, AttemptOutcome::Returned, None, None, None);
     change.fence.version = Some(job.version);
     add_reason(&mut change, "suppressed");
     let data = Some(json!({"attempt": job.attempt, "reason": message}).to_string());
-    let then = transition(change.to, Input::Suppress).ok().map(|(to, effects)| Change {
-        fence: Fence { status: change.to.status(), token: None, version: Some(job.version + 1) },
+    let then = transition(change.to, TransitionInput::Suppress).ok().map(|(to, effects)| MessageChange {
+        fence: WriteFence { status: change.to.status(), token: None, version: Some(job.version + 1) },
         to,
         events: effects.event.map(|kind| NewEvent { kind, data }).into_iter().collect(),
         recipients: Vec::new(),
@@ -124,27 +145,32 @@ pub(crate) fn all_suppressed(attempt: &AttemptFacts<'_>, random: &mut impl Rng) 
     AttemptVerdict {
         change,
         then,
-        outcome: Outcome::Held,
+        outcome: AttemptOutcome::Returned,
         failure: None,
         provider_message_id: None,
         duration,
     }
 }
 
-fn fail(attempt: &AttemptFacts<'_>, failure: Failure, random: &mut impl Rng) -> AttemptVerdict {
+fn fail(attempt: &AttemptFacts<'_>, failure: SendFailure, random: &mut impl Rng) -> AttemptVerdict {
     let recipients = attempt.job.recipients.iter().map(|_| RecipientReply::NotTried).collect();
     let mut verdict =
-        judge_attempt(attempt, Delivery::new(recipients, DeliveryEnd::NotSent(failure)), random);
+        judge_attempt(attempt, DeliveryResult::new(recipients, DeliveryEnd::NotSent(failure)), random);
     verdict.change.attempt = None;
     verdict
 }
 
-fn not_started(code: &'static str, category: Category, severity: Severity, message: &str) -> Failure {
-    Failure::new(code, category, Phase::Compose, severity, message)
+fn not_started(
+    code: &'static str,
+    category: FailureCategory,
+    severity: FailureSeverity,
+    message: &str,
+) -> SendFailure {
+    SendFailure::new(code, category, FailurePhase::Compose, severity, message)
 }
 
 /// Adds a reason to the data of the last event.
-fn add_reason(change: &mut Change, reason: &str) {
+fn add_reason(change: &mut MessageChange, reason: &str) {
     let Some(data) = change.events.last_mut().and_then(|event| event.data.as_mut()) else { return };
     if let Ok(Value::Object(mut object)) = serde_json::from_str(data) {
         object.insert("reason".to_owned(), json!(reason));

@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use postway_domain::{
-    Status,
-    message::{Input, Outcome, transition},
+    MessageStatus,
+    message::{AttemptOutcome, TransitionInput, transition},
 };
-use postway_store::record::{AccountKey, Change, Claimed, Fence};
+use postway_store::record::{AccountKey, ClaimedMessage, MessageChange, WriteFence};
 
 use super::{
     AttemptVerdict,
@@ -27,7 +27,7 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 pub(crate) async fn settle(
     context: Arc<DispatchContext>,
     sender: Arc<AccountSender>,
-    job: Claimed,
+    job: ClaimedMessage,
     verdict: AttemptVerdict,
 ) {
     let changes = [&verdict.change].into_iter().chain(&verdict.then).cloned().collect();
@@ -58,12 +58,12 @@ async fn settle_late(context: &DispatchContext, verdict: &AttemptVerdict) -> boo
 }
 
 /// Writes a change. Returns false if the fence refused it.
-pub(crate) async fn write(context: &DispatchContext, change: Change) -> bool {
+pub(crate) async fn write(context: &DispatchContext, change: MessageChange) -> bool {
     write_all(context, vec![change]).await
 }
 
 /// Writes the return of a message that was not started, and counts its new state.
-pub(crate) async fn write_return(context: &DispatchContext, change: Change) {
+pub(crate) async fn write_return(context: &DispatchContext, change: MessageChange) {
     let state = change.to.status();
     if write(context, change).await {
         count_entered(state);
@@ -71,7 +71,7 @@ pub(crate) async fn write_return(context: &DispatchContext, change: Change) {
 }
 
 /// Writes the changes of one message in one transaction, in order. Returns false if a fence refused one.
-async fn write_all(context: &DispatchContext, changes: Vec<Change>) -> bool {
+async fn write_all(context: &DispatchContext, changes: Vec<MessageChange>) -> bool {
     let mut wait = WAIT_FIRST;
     loop {
         match context.store.apply(changes.clone()).await {
@@ -87,17 +87,22 @@ async fn write_all(context: &DispatchContext, changes: Vec<Change>) -> bool {
 }
 
 /// The change that settles a doubt with this verdict, if the verdict is definite.
-fn late_change(verdict: &AttemptVerdict) -> Option<Change> {
-    let (to, effects) = transition(postway_domain::State::InDoubt, Input::Settle(verdict.outcome)).ok()?;
+fn late_change(verdict: &AttemptVerdict) -> Option<MessageChange> {
+    let (to, effects) =
+        transition(postway_domain::MessageState::InDoubt, TransitionInput::Settle(verdict.outcome)).ok()?;
     if !matches!(
         verdict.outcome,
-        Outcome::Sent | Outcome::Captured | Outcome::Failed | Outcome::Retry | Outcome::Exhausted
+        AttemptOutcome::Sent
+            | AttemptOutcome::Captured
+            | AttemptOutcome::Failed
+            | AttemptOutcome::Retry
+            | AttemptOutcome::Exhausted
     ) {
         return None;
     }
     let mut change = verdict.change.clone();
     change.to = to;
-    change.fence = Fence { status: Status::InDoubt, version: None, ..change.fence };
+    change.fence = WriteFence { status: MessageStatus::InDoubt, version: None, ..change.fence };
     if let (Some(kind), Some(last)) = (effects.event, change.events.last_mut()) {
         last.kind = kind;
     }

@@ -4,8 +4,8 @@ mod resend;
 
 use bytes::Bytes;
 use postway_domain::{
-    Lane, LeaseToken, MessageUid, Priority, RecipientKind, State, Status,
-    message::{OnDoubt, Wait},
+    Lane, LeaseToken, MessagePriority, MessageState, MessageStatus, MessageUid, RecipientKind,
+    message::{OnDoubt, ScheduleReason},
 };
 use postway_store::record::{AccountKey, ClaimedRecipient};
 use rand::{SeedableRng, rngs::StdRng};
@@ -13,15 +13,15 @@ use serde_json::Value;
 
 use super::*;
 
-fn job(recipients: u32) -> Claimed {
+fn job(recipients: u32) -> ClaimedMessage {
     let mut random = StdRng::seed_from_u64(1);
     let at = Time::from_millis(1_000);
-    Claimed {
+    ClaimedMessage {
         uid: MessageUid::new(at, &mut random),
         lane: Lane {
             tenant: "default".parse().unwrap(),
             account: "relay".parse().unwrap(),
-            priority: Priority::Normal,
+            priority: MessagePriority::Normal,
             batch: None,
         },
         token: LeaseToken::new(&mut random),
@@ -60,19 +60,19 @@ fn job(recipients: u32) -> Claimed {
     }
 }
 
-fn permit() -> Permit {
-    Permit {
+fn permit() -> SendingPermit {
+    SendingPermit {
         key: AccountKey { tenant: "default".parse().unwrap(), account: "relay".parse().unwrap() },
         debited_at: Time::from_millis(1_000),
         use_by: Time::from_millis(3_000),
-        spans: vec![postway_domain::Span::Minute],
+        spans: vec![postway_domain::LimitSpan::Minute],
     }
 }
 
 static POLICY: RetryPolicy = RetryPolicy { delays_s: Vec::new(), jitter: 0.0 };
 
 /// The facts of an attempt that has sent nothing yet.
-fn attempt(job: &Claimed) -> AttemptFacts<'_> {
+fn attempt(job: &ClaimedMessage) -> AttemptFacts<'_> {
     AttemptFacts {
         job,
         account: &job.lane.account,
@@ -102,12 +102,12 @@ fn accepted() -> RecipientReply {
     RecipientReply::Accepted(reply(250))
 }
 
-fn broke() -> Failure {
-    Failure::poison(Phase::Compose, "broke")
+fn broke() -> SendFailure {
+    SendFailure::poison(FailurePhase::Compose, "broke")
 }
 
 fn refused(code: u16) -> RecipientReply {
-    RecipientReply::Refused(reply(code).into_failure(Phase::Rcpt))
+    RecipientReply::Refused(reply(code).into_failure(FailurePhase::Rcpt))
 }
 
 fn taken() -> DeliveryEnd {
@@ -116,7 +116,7 @@ fn taken() -> DeliveryEnd {
 
 /// Judges with a schedule of two delays without jitter.
 fn judge_with(
-    job: &Claimed,
+    job: &ClaimedMessage,
     committed: bool,
     account_at_fault: bool,
     recipients: Vec<RecipientReply>,
@@ -131,7 +131,7 @@ fn judge_with(
         account_at_fault: account_at_fault.then_some(Duration::ZERO),
         ..attempt(job)
     };
-    judge_attempt(&attempt, Delivery::new(recipients, end), &mut chance())
+    judge_attempt(&attempt, DeliveryResult::new(recipients, end), &mut chance())
 }
 
 fn statuses(verdict: &AttemptVerdict) -> Vec<RecipientStatus> {
@@ -145,7 +145,7 @@ fn kinds(verdict: &AttemptVerdict) -> Vec<EventKind> {
 #[test]
 fn a_taken_mail_is_sent_with_the_relays_word() {
     let verdict = judge_with(&job(1), true, false, vec![accepted()], taken());
-    assert_eq!(verdict.change.to, State::Sent);
+    assert_eq!(verdict.change.to, MessageState::Sent);
     assert_eq!(verdict.change.fence.version, Some(3), "the wire commit counted");
     assert_eq!(statuses(&verdict), [RecipientStatus::Sent]);
     assert_eq!(kinds(&verdict), [EventKind::Sent]);
@@ -159,7 +159,7 @@ fn a_taken_mail_is_sent_with_the_relays_word() {
 fn only_open_recipients_are_tried_again() {
     let recipients = vec![accepted(), refused(550), refused(450)];
     let verdict = judge_with(&job(3), true, false, recipients, taken());
-    assert_eq!(verdict.change.to, State::Scheduled(Wait::Retry));
+    assert_eq!(verdict.change.to, MessageState::Scheduled(ScheduleReason::Retry));
     assert_eq!(
         statuses(&verdict),
         [RecipientStatus::Sent, RecipientStatus::Failed, RecipientStatus::Pending]
@@ -171,66 +171,71 @@ fn only_open_recipients_are_tried_again() {
 
 #[test]
 fn the_last_open_recipient_decides_by_what_was_sent_before() {
-    let exhausted = Claimed { retries: 2, ..job(1) };
+    let exhausted = ClaimedMessage { retries: 2, ..job(1) };
     let verdict = judge_with(&exhausted, false, false, vec![refused(450)], DeliveryEnd::NoRecipients);
-    assert_eq!((verdict.change.to, verdict.change.exhausted), (State::Failed, true));
-    let sent_before = Claimed { sent_before: 1, ..exhausted.clone() };
+    assert_eq!((verdict.change.to, verdict.change.exhausted), (MessageState::Failed, true));
+    let sent_before = ClaimedMessage { sent_before: 1, ..exhausted.clone() };
     let verdict = judge_with(&sent_before, false, false, vec![refused(450)], DeliveryEnd::NoRecipients);
-    assert_eq!((verdict.change.to, verdict.change.exhausted), (State::Sent, false));
+    assert_eq!((verdict.change.to, verdict.change.exhausted), (MessageState::Sent, false));
     assert_eq!(statuses(&verdict), [RecipientStatus::Failed]);
-    let doubtful_before = Claimed { doubtful_before: 1, ..sent_before };
+    let doubtful_before = ClaimedMessage { doubtful_before: 1, ..sent_before };
     let verdict = judge_with(&doubtful_before, false, false, vec![refused(450)], DeliveryEnd::NoRecipients);
-    assert_eq!(verdict.change.to, State::InDoubt);
+    assert_eq!(verdict.change.to, MessageState::InDoubt);
 }
 
 #[test]
 fn a_lost_answer_is_doubt_and_its_policy_decides() {
-    let lost = || DeliveryEnd::InDoubt(Failure::timeout(Phase::Dot));
+    let lost = || DeliveryEnd::InDoubt(SendFailure::timeout(FailurePhase::Dot));
     let verdict = judge_with(&job(2), true, false, vec![accepted(), accepted()], lost());
-    assert_eq!(verdict.change.to, State::InDoubt);
+    assert_eq!(verdict.change.to, MessageState::InDoubt);
     assert!(verdict.change.keep_token, "the late answer must still be able to settle it");
     assert_eq!(verdict.change.due_at, Some(Time::from_millis(15_000)));
     assert_eq!(statuses(&verdict), [RecipientStatus::InDoubt; 2]);
-    let held = Claimed { on_doubt: OnDoubt::Hold, ..job(1) };
+    let held = ClaimedMessage { on_doubt: OnDoubt::Hold, ..job(1) };
     assert_eq!(judge_with(&held, true, false, vec![accepted()], lost()).change.due_at, None);
-    let often = Claimed { doubts: OnDoubt::RESENDS_MAX, ..job(1) };
+    let often = ClaimedMessage { doubts: OnDoubt::RESENDS_MAX, ..job(1) };
     assert_eq!(judge_with(&often, true, false, vec![accepted()], lost()).change.due_at, None);
-    let late = Claimed { expires_at: Some(Time::from_millis(4_999)), ..job(1) };
+    let late = ClaimedMessage { expires_at: Some(Time::from_millis(4_999)), ..job(1) };
     assert_eq!(judge_with(&late, true, false, vec![accepted()], lost()).change.due_at, None);
 }
 
 #[test]
 fn a_fault_of_the_account_returns_the_mail_without_using_a_retry() {
-    let fault =
-        Failure::new("auth", Category::Authentication, Phase::Auth, Severity::Account, "wrong password");
+    let fault = SendFailure::new(
+        "auth",
+        FailureCategory::Authentication,
+        FailurePhase::Auth,
+        FailureSeverity::Account,
+        "wrong password",
+    );
     let verdict =
         judge_with(&job(1), false, true, vec![RecipientReply::NotTried], DeliveryEnd::NotSent(fault));
-    assert_eq!(verdict.change.to, State::Ready);
+    assert_eq!(verdict.change.to, MessageState::Ready);
     assert_eq!((verdict.change.retries, verdict.change.due_at), (None, Some(Time::from_millis(5_000))));
     assert!(verdict.change.error.unwrap().contains("wrong password"));
 }
 
 #[test]
 fn a_split_goes_on_at_once_and_uses_no_retry() {
-    let too_many = RecipientReply::Deferred(reply(452).into_failure(Phase::Rcpt));
+    let too_many = RecipientReply::Deferred(reply(452).into_failure(FailurePhase::Rcpt));
     let verdict = judge_with(&job(2), true, false, vec![accepted(), too_many], taken());
-    assert_eq!((verdict.change.to, verdict.change.retries), (State::Ready, None));
+    assert_eq!((verdict.change.to, verdict.change.retries), (MessageState::Ready, None));
     assert_eq!(verdict.change.due_at, Some(Time::from_millis(5_000)));
 }
 
 #[test]
 fn a_refused_gate_returns_the_mail() {
     let verdict = judge_with(&job(1), false, false, vec![accepted()], DeliveryEnd::GateRefused);
-    assert_eq!((verdict.change.to, verdict.change.retries), (State::Ready, None));
+    assert_eq!((verdict.change.to, verdict.change.retries), (MessageState::Ready, None));
     assert_eq!(statuses(&verdict), [RecipientStatus::Pending]);
 }
 
 #[test]
 fn a_refusal_of_the_mail_fails_every_recipient() {
-    let refusal = reply(554).into_failure(Phase::Dot);
+    let refusal = reply(554).into_failure(FailurePhase::Dot);
     let verdict =
         judge_with(&job(2), true, false, vec![accepted(), accepted()], DeliveryEnd::NotSent(refusal));
-    assert_eq!(verdict.change.to, State::Failed);
+    assert_eq!(verdict.change.to, MessageState::Failed);
     assert_eq!(statuses(&verdict), [RecipientStatus::Failed; 2]);
     assert!(!verdict.change.exhausted, "it is no dead letter");
 }
@@ -240,14 +245,14 @@ fn poison_is_set_aside_before_the_dot_and_in_doubt_after_it() {
     let claimed = job(1);
     let mut attempt = attempt(&claimed);
     let verdict = quarantine(&attempt, false, broke());
-    assert_eq!(verdict.change.to.status(), Status::Failed);
+    assert_eq!(verdict.change.to.status(), MessageStatus::Failed);
     assert_eq!(verdict.change.ends_open_recipients, Some(RecipientStatus::Failed));
     attempt.committed = true;
     // If the relay refused some, the wire commit recorded who may be in doubt; open recipients are not among
     // them.
     for (marked, open) in [(false, RecipientStatus::InDoubt), (true, RecipientStatus::Failed)] {
         let verdict = quarantine(&attempt, marked, broke());
-        assert_eq!((verdict.change.to, verdict.change.due_at), (State::InDoubt, None));
+        assert_eq!((verdict.change.to, verdict.change.due_at), (MessageState::InDoubt, None));
         assert_eq!(verdict.change.ends_open_recipients, Some(open));
         assert!(verdict.change.recipients.is_empty(), "what is marked stays so");
     }
@@ -255,12 +260,12 @@ fn poison_is_set_aside_before_the_dot_and_in_doubt_after_it() {
 
 #[test]
 fn poison_hides_neither_an_earlier_doubt_nor_what_was_sent() {
-    let sent = Claimed { sent_before: 1, ..job(1) };
+    let sent = ClaimedMessage { sent_before: 1, ..job(1) };
     let verdict = quarantine(&attempt(&sent), false, broke());
-    assert_eq!((verdict.change.to, statuses(&verdict)), (State::Sent, vec![RecipientStatus::Failed]));
-    let doubtful = Claimed { doubtful_before: 1, ..sent };
+    assert_eq!((verdict.change.to, statuses(&verdict)), (MessageState::Sent, vec![RecipientStatus::Failed]));
+    let doubtful = ClaimedMessage { doubtful_before: 1, ..sent };
     let verdict = quarantine(&attempt(&doubtful), false, broke());
-    assert_eq!((verdict.change.to, verdict.change.due_at), (State::InDoubt, None));
+    assert_eq!((verdict.change.to, verdict.change.due_at), (MessageState::InDoubt, None));
     assert_eq!(statuses(&verdict), [RecipientStatus::Failed]);
 }
 
@@ -268,8 +273,8 @@ fn poison_hides_neither_an_earlier_doubt_nor_what_was_sent() {
 fn a_permit_comes_back_only_if_nothing_of_the_mail_was_offered() {
     let claimed = job(1);
     let refused = || {
-        let failure = Failure::io(Phase::Connect, std::io::ErrorKind::ConnectionRefused, "no");
-        Delivery::new(vec![RecipientReply::NotTried], DeliveryEnd::NotSent(failure))
+        let failure = SendFailure::io(FailurePhase::Connect, std::io::ErrorKind::ConnectionRefused, "no");
+        DeliveryResult::new(vec![RecipientReply::NotTried], DeliveryEnd::NotSent(failure))
     };
     assert_eq!(judge_attempt(&attempt(&claimed), refused(), &mut chance()).change.refund, Some(permit()));
     let offered = AttemptFacts { offered: true, ..attempt(&claimed) };
@@ -281,7 +286,7 @@ fn a_permit_comes_back_only_if_nothing_of_the_mail_was_offered() {
 #[test]
 fn what_is_beyond_a_limit_that_rejects_fails_without_an_attempt() {
     let verdict = over_limit(&attempt(&job(2)), &mut chance());
-    assert_eq!((verdict.change.to, verdict.change.exhausted), (State::Failed, false));
+    assert_eq!((verdict.change.to, verdict.change.exhausted), (MessageState::Failed, false));
     assert_eq!(statuses(&verdict), [RecipientStatus::Failed; 2]);
     assert!(verdict.change.attempt.is_none());
     let error = verdict.change.error.unwrap();
@@ -292,7 +297,7 @@ fn what_is_beyond_a_limit_that_rejects_fails_without_an_attempt() {
 fn mail_returned_before_it_began_waits_without_using_a_retry() {
     let claimed = job(1);
     let verdict = return_message(&attempt(&claimed), ReturnReason::Destination(Duration::from_millis(250)));
-    assert_eq!((verdict.change.to, verdict.change.retries), (State::Ready, None));
+    assert_eq!((verdict.change.to, verdict.change.retries), (MessageState::Ready, None));
     assert_eq!(verdict.change.due_at, Some(Time::from_millis(5_250)));
     assert!(verdict.change.attempt.is_none() && verdict.change.lost_leases.is_none());
     assert!(verdict.change.error.unwrap().contains("destination_limit"));
@@ -305,12 +310,18 @@ fn mail_returned_before_it_began_waits_without_using_a_retry() {
 fn mail_whose_body_cannot_be_read_waits_ever_longer_and_uses_no_retry() {
     let lack = || {
         let message = "the blob is missing";
-        Failure::new("body_unavailable", Category::Unknown, Phase::Compose, Severity::Transient, message)
+        SendFailure::new(
+            "body_unavailable",
+            FailureCategory::Unknown,
+            FailurePhase::Compose,
+            FailureSeverity::Transient,
+            message,
+        )
     };
     let waits = [1, 2, 7, 90].map(|number| {
-        let claimed = Claimed { attempt: number, retries: 3, ..job(1) };
+        let claimed = ClaimedMessage { attempt: number, retries: 3, ..job(1) };
         let verdict = return_message(&attempt(&claimed), ReturnReason::Body(lack()));
-        assert_eq!((verdict.change.to, verdict.change.retries), (State::Ready, None));
+        assert_eq!((verdict.change.to, verdict.change.retries), (MessageState::Ready, None));
         assert!(verdict.change.attempt.is_none());
         assert!(verdict.change.error.unwrap().contains("body_unavailable"));
         verdict.change.due_at.unwrap().as_millis() - 5_000
@@ -320,27 +331,27 @@ fn mail_whose_body_cannot_be_read_waits_ever_longer_and_uses_no_retry() {
 
 #[test]
 fn suppressed_recipients_are_written_with_the_outcome() {
-    let some = Claimed { suppressed: vec![1], ..job(1) };
+    let some = ClaimedMessage { suppressed: vec![1], ..job(1) };
     let verdict = judge_with(&some, true, false, vec![accepted()], taken());
-    assert_eq!(verdict.change.to, State::Sent);
+    assert_eq!(verdict.change.to, MessageState::Sent);
     assert_eq!(statuses(&verdict), [RecipientStatus::Suppressed, RecipientStatus::Sent]);
     assert!(verdict.change.events[0].data.as_ref().unwrap().contains(r#""suppressed":[1]"#));
 }
 
 #[test]
 fn a_mail_without_recipients_left_is_returned_and_suppressed_at_once() {
-    let all = Claimed { suppressed: vec![0, 1], ..job(0) };
+    let all = ClaimedMessage { suppressed: vec![0, 1], ..job(0) };
     let verdict = all_suppressed(&attempt(&all), &mut chance());
     let then = verdict.then.as_ref().unwrap();
-    assert_eq!((verdict.change.to, then.to), (State::Ready, State::Suppressed));
+    assert_eq!((verdict.change.to, then.to), (MessageState::Ready, MessageState::Suppressed));
     assert_eq!((verdict.change.fence.version, then.fence.version), (Some(2), Some(3)));
-    assert_eq!((then.fence.status, then.fence.token), (Status::Ready, None));
+    assert_eq!((then.fence.status, then.fence.token), (MessageStatus::Ready, None));
     assert_eq!((verdict.change.refund.is_some(), then.refund.is_some()), (true, false), "given back once");
     assert_eq!(then.events[0].kind, EventKind::Suppressed);
 
-    let sent_before = Claimed { sent_before: 1, ..all };
+    let sent_before = ClaimedMessage { sent_before: 1, ..all };
     let verdict = all_suppressed(&attempt(&sent_before), &mut chance());
-    assert_eq!((verdict.change.to, verdict.then.is_some()), (State::Sent, false));
+    assert_eq!((verdict.change.to, verdict.then.is_some()), (MessageState::Sent, false));
     assert_eq!(statuses(&verdict), [RecipientStatus::Suppressed; 2]);
 }
 
@@ -348,15 +359,15 @@ fn a_mail_without_recipients_left_is_returned_and_suppressed_at_once() {
 fn the_attempt_names_the_fallback_account_that_sent_it() {
     let (claimed, other) = (job(1), "other".parse().unwrap());
     let attempt = AttemptFacts { account: &other, committed: true, offered: true, ..attempt(&claimed) };
-    let delivery = Delivery::new(vec![accepted()], taken());
+    let delivery = DeliveryResult::new(vec![accepted()], taken());
     assert_eq!(judge_attempt(&attempt, delivery, &mut chance()).change.attempt.unwrap().account, other);
 }
 
 #[test]
 fn a_failure_has_our_words_and_those_that_gateways_share() {
-    let quota = Failure {
+    let quota = SendFailure {
         original_code: Some("DailyQuotaExceeded".to_owned()),
-        ..reply(452).into_failure(Phase::Dot)
+        ..reply(452).into_failure(FailurePhase::Dot)
     };
     let verdict = judge_with(&job(1), true, false, vec![accepted()], DeliveryEnd::NotSent(quota.clone()));
     for text in [verdict.change.error.unwrap(), verdict.change.events[0].data.clone().unwrap()] {
@@ -396,10 +407,10 @@ fn every_outcome_has_the_same_event_data() {
     let retried = data(&judge_with(&job(1), false, false, vec![refused(450)], DeliveryEnd::NoRecipients));
     assert_eq!(plain(&retried[0]), [json!("smtp_450"), json!(true), json!(2), json!(10_000)]);
     assert_eq!(retried[0]["due_at"], "1970-01-01T00:00:15.000Z");
-    let lost = || DeliveryEnd::InDoubt(Failure::timeout(Phase::Dot));
+    let lost = || DeliveryEnd::InDoubt(SendFailure::timeout(FailurePhase::Dot));
     let resent = data(&judge_with(&job(1), true, false, vec![accepted()], lost()));
     assert_eq!(plain(&resent[0]), [json!("dot_timeout"), json!(true), json!(2), json!(10_000)]);
-    let held = Claimed { on_doubt: OnDoubt::Hold, ..job(1) };
+    let held = ClaimedMessage { on_doubt: OnDoubt::Hold, ..job(1) };
     let held = data(&judge_with(&held, true, false, vec![accepted()], lost()));
     assert_eq!(plain(&held[0]), [json!("dot_timeout"), json!(false), none.clone(), none]);
     let back = data(&judge_with(&job(1), false, false, vec![accepted()], DeliveryEnd::GateRefused));
@@ -419,11 +430,11 @@ fn a_recipient_that_was_refused_is_named() {
 fn certified_mail_awaits_its_receipt_once_it_is_sent() {
     let claimed = job(1);
     let certified = AttemptFacts { committed: true, offered: true, certified: true, ..attempt(&claimed) };
-    let sent = judge_attempt(&certified, Delivery::new(vec![accepted()], taken()), &mut chance());
+    let sent = judge_attempt(&certified, DeliveryResult::new(vec![accepted()], taken()), &mut chance());
     assert_eq!(sent.change.awaits_receipt, Some(Time::from_millis(5_000 + 30 * 60_000)));
-    let refused = Delivery::new(vec![refused(550)], DeliveryEnd::NoRecipients);
+    let refused = DeliveryResult::new(vec![refused(550)], DeliveryEnd::NoRecipients);
     assert_eq!(judge_attempt(&certified, refused, &mut chance()).change.awaits_receipt, None);
     let ordinary = AttemptFacts { certified: false, ..certified };
-    let sent = judge_attempt(&ordinary, Delivery::new(vec![accepted()], taken()), &mut chance());
+    let sent = judge_attempt(&ordinary, DeliveryResult::new(vec![accepted()], taken()), &mut chance());
     assert_eq!(sent.change.awaits_receipt, None);
 }

@@ -1,7 +1,7 @@
 //! What the wire commit writes about recipients, so that a crash after it leaves the right ones in doubt.
 
 use postway_domain::RecipientStatus;
-use postway_store::record::{Claimed, RecipientChange};
+use postway_store::record::{ClaimedMessage, RecipientChange};
 
 use super::{failure_reply, suppressed_changes};
 use crate::transport::RecipientReply;
@@ -9,7 +9,7 @@ use crate::transport::RecipientReply;
 /// The statuses that the wire commit writes. After a crash only recipients that the relay accepted may be in
 /// doubt. If it accepted all of them, nothing need be written; otherwise each is marked. The recipients of a
 /// resend are already in doubt and stay so.
-pub(crate) fn recipient_marks(job: &Claimed, replies: &[RecipientReply]) -> Vec<RecipientChange> {
+pub(crate) fn recipient_marks(job: &ClaimedMessage, replies: &[RecipientReply]) -> Vec<RecipientChange> {
     let all_accepted = replies.iter().all(RecipientReply::is_accepted);
     let all_alike = all_accepted && job.doubtful_before == 0 && job.suppressed.is_empty();
     if all_alike || job.resend {

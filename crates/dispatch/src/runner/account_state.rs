@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use postway_domain::{Span, Time};
-use postway_store::record::{AccountKey, Claimed, Used};
+use postway_domain::{LimitSpan, Time};
+use postway_store::record::{AccountKey, ClaimedMessage, LimitUse};
 use tokio::time::Instant;
 
 use super::scheduler::AccountCapacity;
@@ -83,18 +83,18 @@ impl AccountState {
 }
 
 /// Until when the daily limit is used up, if it is.
-pub(crate) fn day_used_up(used: &[(Span, Used)], per_day: u32) -> Option<Time> {
-    let (_, day) = used.iter().find(|(span, _)| *span == Span::Day)?;
+pub(crate) fn day_used_up(used: &[(LimitSpan, LimitUse)], per_day: u32) -> Option<Time> {
+    let (_, day) = used.iter().find(|(span, _)| *span == LimitSpan::Day)?;
     day.frees_at.filter(|_| day.count >= i64::from(per_day))
 }
 
 /// The account that sends the message, which may be a fallback.
-pub(crate) fn sending_account(job: &Claimed) -> AccountKey {
+pub(crate) fn sending_account(job: &ClaimedMessage) -> AccountKey {
     let account = job.via.as_ref().unwrap_or(&job.lane.account);
     AccountKey { tenant: job.lane.tenant.clone(), account: account.clone() }
 }
 
 /// The account that the message was accepted for.
-pub(crate) fn accepting_account(job: &Claimed) -> AccountKey {
+pub(crate) fn accepting_account(job: &ClaimedMessage) -> AccountKey {
     AccountKey { tenant: job.lane.tenant.clone(), account: job.lane.account.clone() }
 }

@@ -6,7 +6,7 @@ use futures::{FutureExt, future::BoxFuture};
 use postway_domain::{LeaseToken, TenantId};
 use postway_store::{
     StoreError,
-    record::{AccountKey, AccountWant, ClaimRequest, Claimed, Lease},
+    record::{AccountKey, AccountWant, ClaimRequest, ClaimedMessage, LeaseGrant},
 };
 use tokio::time::Instant;
 
@@ -23,7 +23,8 @@ const INLINE_BYTES_MAX: u32 = 64 * 1024;
 const LEASE_MARGIN: Duration = Duration::from_secs(5 * 60);
 
 /// A claim under way, with what it asked for.
-pub(super) type ClaimInFlight = BoxFuture<'static, (Vec<AccountWant>, Result<Vec<Claimed>, StoreError>)>;
+pub(super) type ClaimInFlight =
+    BoxFuture<'static, (Vec<AccountWant>, Result<Vec<ClaimedMessage>, StoreError>)>;
 
 impl DispatchRunner {
     /// Starts a claim for accounts that have free capacity and may have work, or whose standing claim has run
@@ -66,7 +67,7 @@ impl DispatchRunner {
             return None;
         }
         let lasts = self.context.config.deadlines.transaction_max() + LEASE_MARGIN;
-        let lease = Lease {
+        let lease = LeaseGrant {
             incarnation: self.context.config.roster.me(),
             token: LeaseToken::new(&mut rand::rng()),
             until: now.plus(lasts),
@@ -88,7 +89,7 @@ impl DispatchRunner {
     pub(super) async fn finish_claim(
         &mut self,
         wants: Vec<AccountWant>,
-        claimed: Result<Vec<Claimed>, StoreError>,
+        claimed: Result<Vec<ClaimedMessage>, StoreError>,
     ) {
         let claimed = match claimed {
             Ok(claimed) => claimed,

@@ -20,8 +20,8 @@ use std::{
 };
 
 use futures::FutureExt;
-use postway_domain::{Account, Status, TenantId};
-use postway_store::record::{AccountKey, Claimed, DueAccount};
+use postway_domain::{Account, MessageStatus, TenantId};
+use postway_store::record::{AccountKey, ClaimedMessage, DueAccount};
 use tokio::time::Instant;
 
 use self::{
@@ -61,7 +61,7 @@ struct DispatchRunner {
     /// The capacity in standing claims, over all accounts.
     standing_total: usize,
     /// A suspect that waits until nothing else is in flight.
-    suspect: Option<Claimed>,
+    suspect: Option<ClaimedMessage>,
     /// While there may be suspects in the queue, one message is claimed at a time.
     one_at_a_time: bool,
 }
@@ -150,7 +150,7 @@ impl DispatchRunner {
 
     /// Keeps one suspect and returns the others before it is sent: every message that is leased when the
     /// process dies loses a lease, and would become a suspect too.
-    async fn set_suspect_aside(&mut self, mut suspects: Vec<Claimed>) {
+    async fn set_suspect_aside(&mut self, mut suspects: Vec<ClaimedMessage>) {
         self.one_at_a_time = true;
         self.withdraw_standing_claims();
         if self.suspect.is_none() {
@@ -325,10 +325,10 @@ impl DispatchRunner {
         self.unread.extend(standing.into_iter().take(REREAD_MAX).map(|(_, key)| key.clone()));
     }
 
-    async fn start_jobs(&mut self, claimed: Vec<Claimed>, handed_over: bool) {
+    async fn start_jobs(&mut self, claimed: Vec<ClaimedMessage>, handed_over: bool) {
         for job in &claimed {
             self.context.in_flight.add(job.uid);
-            count_entered(Status::Sending);
+            count_entered(MessageStatus::Sending);
         }
         let (suspects, jobs): (Vec<_>, Vec<_>) = claimed.into_iter().partition(is_suspect);
         if !suspects.is_empty() {
@@ -353,7 +353,7 @@ impl DispatchRunner {
         }
     }
 
-    fn start_job(&mut self, job: Claimed) {
+    fn start_job(&mut self, job: ClaimedMessage) {
         let Some(account_state) = self.accounts.get_mut(&sending_account(&job)) else {
             // The account was deleted after the claim: the message is returned and waits for it.
             let (context, change) =
@@ -373,11 +373,11 @@ impl DispatchRunner {
     /// Returns every message that has not started, so that a drain leaves no lease behind.
     async fn return_unstarted(&mut self) {
         self.context.store.unpark();
-        let mut left: Vec<Claimed> =
+        let mut left: Vec<ClaimedMessage> =
             self.accounts.values().flat_map(|account_state| account_state.sender.queue.clear()).collect();
         left.extend(self.suspect.take());
         if let Some(handed_over) = self.context.store.handed_over().now_or_never() {
-            handed_over.iter().for_each(|_| count_entered(Status::Sending));
+            handed_over.iter().for_each(|_| count_entered(MessageStatus::Sending));
             left.extend(handed_over);
         }
         if left.is_empty() {
@@ -399,6 +399,6 @@ impl DispatchRunner {
     }
 }
 
-fn is_suspect(job: &Claimed) -> bool {
+fn is_suspect(job: &ClaimedMessage) -> bool {
     job.lost_leases >= SUSPECT_AFTER
 }

@@ -1,6 +1,6 @@
 //! Divides free capacity: turns and slots among tenants, and among the accounts of each tenant.
 //!
-//! Tenants take turns (`domain`'s `Turns`), so that free slots are divided by weight. A bound on slots in use
+//! Tenants take turns (`domain`'s `TenantTurns`), so that free slots are divided by weight. A bound on slots in use
 //! keeps some free for others: without it, mail that does not end, such as mail to a relay that hangs, would
 //! collect every slot turn by turn.
 
@@ -11,7 +11,7 @@ use std::{
 
 use postway_domain::{
     AccountId, TenantId, TenantSettings,
-    fairness::{Turns, grantable_slots},
+    fairness::{TenantTurns, grantable_slots},
 };
 use postway_store::record::AccountKey;
 
@@ -101,7 +101,7 @@ impl FreeSlots<'_> {
 /// The accounts that may have something to send, and whose turn it is.
 #[derive(Default)]
 pub(crate) struct ClaimScheduler {
-    turns: Turns,
+    turns: TenantTurns,
     accounts: BTreeMap<TenantId, AccountRing>,
     weights: HashMap<TenantId, u32>,
 }

@@ -13,8 +13,8 @@
 use std::{error::Error, io, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use postway_domain::failure::{Category, Failure, Phase, Severity};
-use postway_net::{Guard, NetError, http::GuardedResolver};
+use postway_domain::failure::{FailureCategory, FailurePhase, FailureSeverity, SendFailure};
+use postway_net::{AddressGuard, NetError, http::GuardedResolver};
 use reqwest::{
     Body, Certificate, Method, RequestBuilder, Response, Url,
     header::{self, HeaderMap},
@@ -68,8 +68,14 @@ impl CallTimeouts {
 }
 
 /// The failure of an account whose settings cannot be used for any mail.
-pub(super) fn unusable_settings(message: impl AsRef<str>) -> Failure {
-    Failure::new("account_settings", Category::Configuration, Phase::Connect, Severity::Account, message)
+pub(super) fn unusable_settings(message: impl AsRef<str>) -> SendFailure {
+    SendFailure::new(
+        "account_settings",
+        FailureCategory::Configuration,
+        FailurePhase::Connect,
+        FailureSeverity::Account,
+        message,
+    )
 }
 
 /// A call that got no answer.
@@ -78,9 +84,9 @@ pub(super) enum UnansweredCall {
     /// The gate did not let it begin: the service saw no more than the head of the request.
     Refused,
     /// There was no connection, so the service certainly saw nothing of the request.
-    NotWritten(Failure),
+    NotWritten(SendFailure),
     /// A part of the request may have been written.
-    Unknown(Failure),
+    Unknown(SendFailure),
 }
 
 /// An answer, complete or not.
@@ -107,12 +113,12 @@ pub(super) struct CallTarget<'a> {
     pub timeouts: CallTimeouts,
     pub timeout_code: &'static str,
     pub extra_roots_pem: Option<&'a str>,
-    pub guard: &'a Arc<Guard>,
+    pub guard: &'a Arc<AddressGuard>,
 }
 
 impl ApiCaller {
     /// Makes a client; nothing is sent yet. Fails, as a fault of the account, if the settings cannot be used.
-    pub fn new(target: CallTarget<'_>) -> Result<Self, Failure> {
+    pub fn new(target: CallTarget<'_>) -> Result<Self, SendFailure> {
         let CallTarget { base, timeouts, timeout_code, extra_roots_pem, guard } = target;
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("postway/", env!("CARGO_PKG_VERSION")))
@@ -220,19 +226,20 @@ async fn send_gated(
 /// Classifies a call that got no answer.
 fn classify_unanswered(error: &reqwest::Error, timeout_code: &'static str) -> UnansweredCall {
     let cause = root_cause(error);
-    let network =
-        |phase| Failure::new("NETWORK_ERROR", Category::Network, phase, Severity::Transient, &cause);
+    let network = |phase| {
+        SendFailure::new("NETWORK_ERROR", FailureCategory::Network, phase, FailureSeverity::Transient, &cause)
+    };
     if error.is_builder() {
         // The key has characters that a header cannot carry.
         return UnansweredCall::NotWritten(unusable_settings(format!("the request cannot be made: {cause}")));
     }
     if error.is_connect() {
-        let mut failure = network(Phase::Connect);
+        let mut failure = network(FailurePhase::Connect);
         if is_certificate(error) {
             failure.code = "tls_certificate".into();
-            failure.category = Category::Tls;
-            failure.phase = Phase::Tls;
-            failure.severity = Severity::Account;
+            failure.category = FailureCategory::Tls;
+            failure.phase = FailurePhase::Tls;
+            failure.severity = FailureSeverity::Account;
         } else if is_guarded(error) {
             return UnansweredCall::NotWritten(unusable_settings(cause));
         }
@@ -240,15 +247,15 @@ fn classify_unanswered(error: &reqwest::Error, timeout_code: &'static str) -> Un
     }
     if error.is_timeout() {
         let message = "no complete answer before the deadline of the call";
-        return UnansweredCall::Unknown(Failure::new(
+        return UnansweredCall::Unknown(SendFailure::new(
             timeout_code,
-            Category::Timeout,
-            Phase::Request,
-            Severity::Transient,
+            FailureCategory::Timeout,
+            FailurePhase::Request,
+            FailureSeverity::Transient,
             message,
         ));
     }
-    UnansweredCall::Unknown(network(Phase::Request))
+    UnansweredCall::Unknown(network(FailurePhase::Request))
 }
 
 /// The innermost error; the outer ones repeat the address.

@@ -5,12 +5,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use postway_domain::{
     dsn::DsnWishes,
-    failure::{EnhancedCode, Failure, Phase},
+    failure::{EnhancedCode, FailurePhase, SendFailure},
 };
 
 /// The envelope of one transaction.
 #[derive(Debug, Clone, Copy)]
-pub struct Envelope<'a> {
+pub struct MailEnvelope<'a> {
     /// The reverse path; empty is the null sender.
     pub sender: &'a str,
     /// The forward paths; replies are returned in this order.
@@ -44,8 +44,8 @@ impl RelayReply {
     }
 
     /// This reply as the failure of `phase`.
-    pub fn into_failure(self, phase: Phase) -> Failure {
-        Failure::from_reply(phase, self.code, self.enhanced, &self.text)
+    pub fn into_failure(self, phase: FailurePhase) -> SendFailure {
+        SendFailure::from_reply(phase, self.code, self.enhanced, &self.text)
     }
 }
 
@@ -55,10 +55,10 @@ pub enum RecipientReply {
     /// The relay accepted it into the transaction, whose end decides.
     Accepted(RelayReply),
     /// The relay, or a check of our own, refused it.
-    Refused(Failure),
+    Refused(SendFailure),
     /// The relay accepts no more recipients in this transaction. Not a failure: the next transaction sends to
     /// it.
-    Deferred(Failure),
+    Deferred(SendFailure),
     /// It was not offered, or the transaction ended before its reply came.
     NotTried,
 }
@@ -72,7 +72,7 @@ impl RecipientReply {
 
 /// The result of one transaction.
 #[derive(Debug)]
-pub struct Delivery {
+pub struct DeliveryResult {
     /// One entry per recipient of the envelope, in its order.
     pub recipients: Vec<RecipientReply>,
     /// How the transaction ended, which applies to the accepted recipients and to those not tried.
@@ -83,7 +83,7 @@ pub struct Delivery {
     pub pause: Option<Duration>,
 }
 
-impl Delivery {
+impl DeliveryResult {
     /// The result for a mail that was not converted, with no pause.
     pub fn new(recipients: Vec<RecipientReply>, end: DeliveryEnd) -> Self {
         Self { recipients, end, converted: &[], pause: None }
@@ -106,10 +106,10 @@ pub enum DeliveryEnd {
         reply: RelayReply,
     },
     /// The mail was certainly not accepted: the final dot was not written, or the reply to it was a refusal.
-    NotSent(Failure),
+    NotSent(SendFailure),
     /// At least a part of the final dot was written and no well-formed reply came: the mail may have been
     /// accepted.
-    InDoubt(Failure),
+    InDoubt(SendFailure),
     /// The gate refused; nothing final was written and the connection was dropped.
     GateRefused,
     /// Every recipient was refused.

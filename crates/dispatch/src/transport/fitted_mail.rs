@@ -5,7 +5,7 @@
 
 use postway_mime::downgrade::{RelayLacks, downgrade};
 
-use super::Envelope;
+use super::MailEnvelope;
 
 /// A mail that was converted for its relay.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct FittedMail {
 
 impl FittedMail {
     /// The mail converted for a relay that lacks these extensions; `None` if it is to be sent unchanged.
-    pub(super) fn new(envelope: &Envelope<'_>, body: &[u8], lacks: RelayLacks) -> Option<Self> {
+    pub(super) fn new(envelope: &MailEnvelope<'_>, body: &[u8], lacks: RelayLacks) -> Option<Self> {
         // An address in the envelope cannot be encoded, so converting the header would not help.
         let is_header_alone =
             envelope.sender.is_ascii() && envelope.recipients.iter().all(|path| path.is_ascii());
@@ -41,8 +41,8 @@ impl FittedMail {
     }
 
     /// The envelope of the converted mail.
-    pub(super) fn envelope<'a>(&self, envelope: &Envelope<'a>) -> Envelope<'a> {
+    pub(super) fn envelope<'a>(&self, envelope: &MailEnvelope<'a>) -> MailEnvelope<'a> {
         let Self { bytes, eight_bit, smtputf8, .. } = self;
-        Envelope { size: bytes.len(), eight_bit: *eight_bit, smtputf8: *smtputf8, ..*envelope }
+        MailEnvelope { size: bytes.len(), eight_bit: *eight_bit, smtputf8: *smtputf8, ..*envelope }
     }
 }

@@ -1,6 +1,6 @@
 //! Transports: how a composed mail leaves.
 //!
-//! A transport takes an envelope and a body and returns a [`Delivery`]: the reply to each recipient, and how
+//! A transport takes an envelope and a body and returns a [`DeliveryResult`]: the reply to each recipient, and how
 //! the transaction ended. It asks the [`WireGate`] once, after the peer has everything but the final dot (for
 //! an API, before the request body). It goes on only if the gate has made the wire commit durable, so a crash
 //! can leave a message in doubt only if its wire commit is recorded.
@@ -19,8 +19,13 @@ pub mod smtp;
 
 pub use api_call::CallTimeouts;
 pub(crate) use crash::crash_point;
-pub use delivery::{Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, RelayReply, WireGate};
+pub use delivery::{
+    DeliveryEnd, DeliveryResult, GateRefused, MailEnvelope, RecipientReply, RelayReply, WireGate,
+};
 pub use provider::{ProviderClient, ProviderCredentials, ProviderSettings};
 pub use sandbox::SandboxTransport;
 pub use ses::{SesClient, SesCredentials, SesSettings};
-pub use smtp::{Deadlines, Dial, HandshakeMilestones, RelayCredentials, SmtpConnection, SmtpSettings, Tcp};
+pub use smtp::{
+    HandshakeMilestones, RelayCredentials, RelayDialer, SmtpConnection, SmtpDeadlines, SmtpSettings,
+    TcpDialer,
+};

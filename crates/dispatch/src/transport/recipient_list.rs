@@ -3,9 +3,9 @@
 //! One bad address would make the service refuse the complete call, so that address is refused alone, before
 //! the call. Recipients beyond the bound of the service wait for the next call.
 
-use postway_domain::failure::{Category, Failure, Phase, Severity};
+use postway_domain::failure::{FailureCategory, FailurePhase, FailureSeverity, SendFailure};
 
-use super::{Envelope, RecipientReply, RelayReply};
+use super::{MailEnvelope, RecipientReply, RelayReply};
 
 /// The longest address that services accept.
 const ADDRESS_BYTES_MAX: usize = 320;
@@ -23,11 +23,11 @@ pub(super) struct RecipientBound {
 impl RecipientBound {
     /// The reply for a recipient that waits for the next call.
     pub fn deferral(&self) -> RecipientReply {
-        RecipientReply::Deferred(Failure::new(
+        RecipientReply::Deferred(SendFailure::new(
             self.code,
-            Category::TooManyRecipients,
-            Phase::Rcpt,
-            Severity::Transient,
+            FailureCategory::TooManyRecipients,
+            FailurePhase::Rcpt,
+            FailureSeverity::Transient,
             &self.message,
         ))
     }
@@ -35,15 +35,21 @@ impl RecipientBound {
 
 /// Chooses the recipients that the call names, and notes a reply for each recipient.
 pub(super) fn choose_recipients<'a>(
-    envelope: &Envelope<'a>,
+    envelope: &MailEnvelope<'a>,
     bound: &RecipientBound,
     recipients: &mut [RecipientReply],
 ) -> Vec<&'a str> {
     let mut named = Vec::with_capacity(envelope.recipients.len().min(bound.max));
     for (address, reply) in envelope.recipients.iter().zip(recipients) {
         *reply = if !is_address(address) {
-            let (category, severity) = (Category::UnknownRecipient, Severity::Permanent);
-            RecipientReply::Refused(Failure::new("address_invalid", category, Phase::Rcpt, severity, INVALID))
+            let (category, severity) = (FailureCategory::UnknownRecipient, FailureSeverity::Permanent);
+            RecipientReply::Refused(SendFailure::new(
+                "address_invalid",
+                category,
+                FailurePhase::Rcpt,
+                severity,
+                INVALID,
+            ))
         } else if named.len() == bound.max {
             bound.deferral()
         } else {

@@ -4,7 +4,7 @@
 //! The message ends as captured, never as sent, except for a test tenant: there the sandbox plays a relay, so
 //! that everything that follows a sent message can be tried.
 
-use super::{Delivery, DeliveryEnd, Envelope, RecipientReply, RelayReply, WireGate, crash_point};
+use super::{DeliveryEnd, DeliveryResult, MailEnvelope, RecipientReply, RelayReply, WireGate, crash_point};
 
 /// The transport of sandbox accounts.
 #[derive(Debug, Clone, Copy, Default)]
@@ -15,12 +15,12 @@ pub struct SandboxTransport {
 
 impl SandboxTransport {
     /// Accepts the mail if the gate opens.
-    pub async fn deliver(&self, envelope: &Envelope<'_>, gate: &mut dyn WireGate) -> Delivery {
+    pub async fn deliver(&self, envelope: &MailEnvelope<'_>, gate: &mut dyn WireGate) -> DeliveryResult {
         let captured = || RelayReply { code: 250, enhanced: None, text: "captured".to_owned() };
         let recipients: Vec<_> =
             envelope.recipients.iter().map(|_| RecipientReply::Accepted(captured())).collect();
         if recipients.is_empty() {
-            return Delivery::new(recipients, DeliveryEnd::NoRecipients);
+            return DeliveryResult::new(recipients, DeliveryEnd::NoRecipients);
         }
         let leave = match gate.commit(&recipients).await {
             Ok(()) => gate.begin_after_wait().await,
@@ -36,7 +36,7 @@ impl SandboxTransport {
             }
             Err(_) => DeliveryEnd::GateRefused,
         };
-        Delivery::new(recipients, end)
+        DeliveryResult::new(recipients, end)
     }
 }
 
@@ -59,7 +59,7 @@ mod tests {
         }
     }
 
-    const TWO: Envelope<'_> = Envelope {
+    const TWO: MailEnvelope<'_> = MailEnvelope {
         sender: "",
         recipients: &["a@example.org", "b@example.org"],
         size: 1,

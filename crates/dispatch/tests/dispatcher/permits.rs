@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use postway_domain::{Clock as _, Status};
-use postway_store::{blob::Depot, conformance::sample, record::Body};
+use postway_domain::{Clock as _, MessageStatus};
+use postway_store::{blob::BlobStorage, conformance::sample, record::StoredBody};
 
 use super::{
     DispatcherStage,
@@ -18,7 +18,7 @@ async fn a_mail_that_meets_a_dead_connection_and_a_slow_greeting_counts_when_it_
     let manners =
         RelayManners { greets_after: Duration::from_secs(10), mails_max: 10, ..RelayManners::default() };
     let limit = 15;
-    let stage = DispatcherStage::set(PipeRelay::with(manners), Depot::memory(), |settings| {
+    let stage = DispatcherStage::set(PipeRelay::with(manners), BlobStorage::memory(), |settings| {
         settings.limits.per_minute = limit
     });
     let stage = stage.await;
@@ -28,7 +28,7 @@ async fn a_mail_that_meets_a_dead_connection_and_a_slow_greeting_counts_when_it_
         uids.push(stage.accept(n).await);
     }
     for uid in uids {
-        stage.wait_for(uid, Status::Sent).await;
+        stage.wait_for(uid, MessageStatus::Sent).await;
     }
     let begun = stage.relay.begun();
     assert_eq!(begun.len(), 40);
@@ -41,7 +41,7 @@ async fn a_mail_that_meets_a_dead_connection_and_a_slow_greeting_counts_when_it_
 #[tokio::test(start_paused = true)]
 async fn a_body_that_is_long_in_coming_does_not_keep_a_limited_mail_from_being_sent() {
     for takes in [Duration::from_secs(5), Duration::from_secs(200)] {
-        let depot = Depot::slow_memory(takes);
+        let depot = BlobStorage::slow_memory(takes);
         let stage =
             DispatcherStage::set(PipeRelay::default(), depot, |settings| settings.limits.per_minute = 5)
                 .await;
@@ -50,11 +50,11 @@ async fn a_body_that_is_long_in_coming_does_not_keep_a_limited_mail_from_being_s
         let blob = stage.depot.put(&*stage.store, &sample::tenant(), bytes, stage.clock.now()).await.unwrap();
         let uid = stage
             .accept_as(1, |mut message| {
-                message.content.raw = Body::Blob(blob);
+                message.content.raw = StoredBody::Blob(blob);
                 message
             })
             .await;
-        stage.wait_for(uid, Status::Sent).await;
+        stage.wait_for(uid, MessageStatus::Sent).await;
         assert_eq!(stage.relay.begun().len(), 1);
     }
 }

@@ -11,8 +11,8 @@ use std::{
 };
 
 use async_trait::async_trait;
-use postway_dispatch::transport::Dial;
-use postway_net::{Guard, NetError, Stream};
+use postway_dispatch::transport::RelayDialer;
+use postway_net::{AddressGuard, NetError, NetStream};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream},
     time::Instant,
@@ -74,11 +74,11 @@ impl PipeRelay {
 }
 
 #[async_trait]
-impl Dial for PipeRelay {
-    async fn dial(&self, _: &str, _: u16, _: Instant, _: &Guard) -> Result<Stream, NetError> {
+impl RelayDialer for PipeRelay {
+    async fn dial(&self, _: &str, _: u16, _: Instant, _: &AddressGuard) -> Result<NetStream, NetError> {
         let (near, far) = tokio::io::duplex(PIPE_BYTES);
         tokio::spawn(serve(far, self.manners, self.record.clone()));
-        Ok(Stream::Pipe(near))
+        Ok(NetStream::Pipe(near))
     }
 }
 

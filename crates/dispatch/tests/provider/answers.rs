@@ -2,11 +2,11 @@
 
 use super::*;
 use postway_domain::failure::{
-    Phase,
-    Severity::{self, Account, Permanent, Transient},
+    FailurePhase,
+    FailureSeverity::{self, Account, Permanent, Transient},
 };
 
-type Refusal = (AccountKind, u16, &'static str, &'static str, Severity, &'static str);
+type Refusal = (AccountKind, u16, &'static str, &'static str, FailureSeverity, &'static str);
 
 /// Kind, status, body; then code, severity and the provider's own code.
 const REFUSALS: &[Refusal] = &[
@@ -368,7 +368,7 @@ async fn a_refusal_is_definite_and_says_whose_fault_it_is() {
         assert_eq!(failure.original_code.as_deref(), Some(*own), "{kind:?} {body}");
         assert_eq!(
             (failure.phase, gate.commits, fake.requests().len()),
-            (Phase::Request, 1, 1),
+            (FailurePhase::Request, 1, 1),
             "{kind:?} {body}"
         );
         assert!(!failure.message.is_empty() && !failure.message.contains(KEY));

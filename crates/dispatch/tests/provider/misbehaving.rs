@@ -2,7 +2,7 @@
 
 use super::*;
 use futures::future::join_all;
-use postway_domain::failure::{Category, Phase, Severity};
+use postway_domain::failure::{FailureCategory, FailurePhase, FailureSeverity};
 use postway_testkit::{ClosedPort, TestCert};
 
 #[tokio::test]
@@ -35,7 +35,11 @@ async fn a_request_without_a_well_formed_answer_is_in_doubt() {
         join_all(tried.into_iter().map(async |(kind, client, fake)| {
             let (delivery, gate) = send_mail(&client, ONE, BODY).await;
             let failure = in_doubt(delivery.end);
-            assert_eq!((failure.code.as_ref(), failure.phase), (code, Phase::Request), "{kind:?} {play:?}");
+            assert_eq!(
+                (failure.code.as_ref(), failure.phase),
+                (code, FailurePhase::Request),
+                "{kind:?} {play:?}"
+            );
             assert!(failure.is_transient());
             assert_eq!(
                 (gate.commits, fake.connections()),
@@ -50,13 +54,13 @@ async fn a_request_without_a_well_formed_answer_is_in_doubt() {
 #[tokio::test]
 async fn a_refusal_that_nobody_signed_is_no_verdict_on_the_mail() {
     for (status, code, severity) in [
-        (400, "provider_unexpected_answer", Severity::Transient),
-        (401, "provider_access_denied", Severity::Account),
-        (403, "provider_access_denied", Severity::Account),
-        (404, "provider_settings", Severity::Account),
-        (413, "provider_rejected", Severity::Permanent),
-        (418, "provider_unexpected_answer", Severity::Transient),
-        (503, "provider_unavailable", Severity::Transient),
+        (400, "provider_unexpected_answer", FailureSeverity::Transient),
+        (401, "provider_access_denied", FailureSeverity::Account),
+        (403, "provider_access_denied", FailureSeverity::Account),
+        (404, "provider_settings", FailureSeverity::Account),
+        (413, "provider_rejected", FailureSeverity::Permanent),
+        (418, "provider_unexpected_answer", FailureSeverity::Transient),
+        (503, "provider_unavailable", FailureSeverity::Transient),
     ] {
         for kind in KINDS {
             let fake = Fake::start(Play::Answer(status, "", "<html>".to_owned())).await;
@@ -73,7 +77,10 @@ async fn a_redirect_is_not_followed_and_is_the_accounts_fault() {
         let location = format!("HTTP/1.1 307 X\r\nLocation: {}/\r\nContent-Length: 0\r\n\r\n", fake.url());
         let elsewhere = Fake::start(Play::Raw(location.into())).await;
         let failure = not_sent(send(&client(settings(kind, elsewhere.url()))).await.end);
-        assert_eq!((failure.code.as_ref(), failure.severity), ("provider_settings", Severity::Account));
+        assert_eq!(
+            (failure.code.as_ref(), failure.severity),
+            ("provider_settings", FailureSeverity::Account)
+        );
         assert_eq!(fake.connections(), 0, "{kind:?}: neither mail nor key goes elsewhere");
     }
 }
@@ -86,7 +93,10 @@ async fn a_provider_that_asks_for_a_pause_gets_it() {
             let delivery = send(&client(settings(kind, fake.url()))).await;
             assert_eq!(delivery.pause.map(|pause| pause.as_secs()), Some(pause), "{kind:?}");
             let failure = not_sent(delivery.end);
-            assert_eq!((failure.category, failure.severity), (Category::RateLimited, Severity::Transient));
+            assert_eq!(
+                (failure.category, failure.severity),
+                (FailureCategory::RateLimited, FailureSeverity::Transient)
+            );
         }
     }
 }
@@ -98,7 +108,7 @@ async fn a_provider_that_cannot_be_reached_leaves_no_doubt() {
         let url = format!("http://{}", closed.address());
         let (delivery, gate) = send_mail(&client(settings(kind, url)), ONE, BODY).await;
         let failure = not_sent(delivery.end);
-        assert_eq!((failure.code.as_ref(), failure.phase), ("NETWORK_ERROR", Phase::Connect));
+        assert_eq!((failure.code.as_ref(), failure.phase), ("NETWORK_ERROR", FailurePhase::Connect));
         assert_eq!((failure.is_transient(), gate.commits), (true, 1));
     }
 }
@@ -125,7 +135,7 @@ async fn a_certificate_that_does_not_verify_is_the_accounts_fault() {
     let kind = AccountKind::Resend;
     let fake = Fake::start_tls(taken(kind), &cert).await;
     let failure = not_sent(send(&client(settings(kind, fake.url()))).await.end);
-    assert_eq!((failure.code.as_ref(), failure.severity), ("tls_certificate", Severity::Account));
+    assert_eq!((failure.code.as_ref(), failure.severity), ("tls_certificate", FailureSeverity::Account));
     assert!(fake.requests().is_empty());
     let trusting =
         ProviderSettings { extra_roots_pem: Some(cert.ca_pem.clone()), ..settings(kind, fake.url()) };

@@ -2,7 +2,7 @@
 
 use super::*;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_domain::failure::{Category, Phase, Severity};
+use postway_domain::failure::{FailureCategory, FailurePhase, FailureSeverity};
 use serde_json::{Value, json};
 
 /// A mail with text, html with an image, a file, names and additional fields.
@@ -249,9 +249,16 @@ async fn what_a_provider_cannot_carry_is_refused_before_the_gate() {
         let (delivery, gate) = send_mail(&client(settings(kind, fake.url())), ONE, body.as_bytes()).await;
         assert!(matches!(delivery.recipients[0], RecipientReply::NotTried));
         let failure = not_sent(delivery.end);
-        assert_eq!((failure.code.as_ref(), failure.severity), ("provider_unsupported", Severity::Permanent));
+        assert_eq!(
+            (failure.code.as_ref(), failure.severity),
+            ("provider_unsupported", FailureSeverity::Permanent)
+        );
         assert!(failure.message.contains(says), "{}", failure.message);
-        assert_eq!((gate.commits, fake.connections(), failure.phase), (0, 0, Phase::Compose), "{kind:?}");
+        assert_eq!(
+            (gate.commits, fake.connections(), failure.phase),
+            (0, 0, FailurePhase::Compose),
+            "{kind:?}"
+        );
     }
 }
 
@@ -272,13 +279,13 @@ async fn a_mail_that_is_too_large_or_needs_smtputf8_is_refused_before_the_gate()
     let fake = Fake::start(taken(AccountKind::Graph)).await;
     let graph = client(settings(AccountKind::Graph, fake.url()));
     let (delivery, gate) = send_mail(&graph, ONE, &large).await;
-    assert_eq!((not_sent(delivery.end).category, gate.commits), (Category::MessageTooLarge, 0));
+    assert_eq!((not_sent(delivery.end).category, gate.commits), (FailureCategory::MessageTooLarge, 0));
     for kind in KINDS {
         let client = client(settings(kind, fake.url()));
         let (delivery, gate) = send_mail(&client, &["ü@example.org"], BODY).await;
         assert_eq!(
             (not_sent(delivery.end).category, gate.commits),
-            (Category::Smtputf8Unsupported, 0),
+            (FailureCategory::Smtputf8Unsupported, 0),
             "{kind:?}"
         );
     }
@@ -291,7 +298,7 @@ async fn header_text_beyond_ascii_is_carried() {
     let body = "From: s@example.net\r\nTo: a@example.org\r\nSubject: \u{fc}\r\n\r\n\u{fc}\r\n".as_bytes();
     for kind in KINDS {
         let fake = Fake::start(taken(kind)).await;
-        let mail = Envelope { eight_bit: true, smtputf8: true, ..envelope(ONE, body) };
+        let mail = MailEnvelope { eight_bit: true, smtputf8: true, ..envelope(ONE, body) };
         let delivery = client(settings(kind, fake.url()))
             .deliver(&mail, uid(), body, &mut CountingGate::default())
             .await;

@@ -4,13 +4,13 @@ use super::*;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use postway_domain::{
-    failure::Phase,
+    failure::FailurePhase,
     oauth::{OAuthGrant, OAuthOwner, OAuthSecrets, OAuthSettings, OAuthUse},
     secret::SecretKey,
 };
-use postway_oauth::{GrantOf, OAuthTokens};
+use postway_oauth::{OAuthTokens, OwnedGrant};
 use postway_store::memory::MemoryStore;
-use postway_testkit::{HttpSource, Reply};
+use postway_testkit::{HttpSource, SourceReply};
 
 const SEND: &str = "/v1.0/users/shop@example.net/sendMail";
 
@@ -24,10 +24,10 @@ impl Clock for Still {
 }
 
 fn graph(server: &HttpSource, clock: &Arc<Still>) -> ProviderClient {
-    let (guard, clock) = (Arc::new(Guard::with_loopback()), clock.clone());
+    let (guard, clock) = (Arc::new(AddressGuard::with_loopback()), clock.clone());
     let secret_key = Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap());
     let tokens = OAuthTokens::new(Arc::new(MemoryStore::new()), clock.clone(), secret_key, guard);
-    let source = tokens.source(GrantOf {
+    let source = tokens.source(OwnedGrant {
         owner: OAuthOwner::account(&"default".parse().unwrap(), &"graph".parse().unwrap()),
         settings: OAuthSettings {
             preset: None,
@@ -52,17 +52,21 @@ fn graph(server: &HttpSource, clock: &Arc<Still>) -> ProviderClient {
     ProviderClient::new(settings, clock).unwrap()
 }
 
-fn token(text: &str) -> Reply {
-    Reply::ok(format!(r#"{{"access_token":"{text}","expires_in":3600}}"#))
+fn token(text: &str) -> SourceReply {
+    SourceReply::ok(format!(r#"{{"access_token":"{text}","expires_in":3600}}"#))
 }
 
-fn taken_by_graph() -> Reply {
-    Reply::Whole { status: 202, headers: vec![("request-id".to_owned(), "g-1".to_owned())], body: Vec::new() }
+fn taken_by_graph() -> SourceReply {
+    SourceReply::Whole {
+        status: 202,
+        headers: vec![("request-id".to_owned(), "g-1".to_owned())],
+        body: Vec::new(),
+    }
 }
 
-fn withdrawn() -> Reply {
+fn withdrawn() -> SourceReply {
     let body = br#"{"error":{"code":"InvalidAuthenticationToken","message":"withdrawn"}}"#.to_vec();
-    Reply::Whole { status: 401, headers: Vec::new(), body }
+    SourceReply::Whole { status: 401, headers: Vec::new(), body }
 }
 
 #[tokio::test]
@@ -96,11 +100,11 @@ async fn a_new_token_that_is_refused_is_the_accounts_fault_and_is_not_exchanged(
 async fn without_a_token_nothing_is_called_and_the_gate_is_not_asked() {
     let (server, clock) = (HttpSource::start().await, Arc::new(Still(AtomicI64::new(0))));
     let refusal = br#"{"error":"invalid_client","error_description":"no"}"#.to_vec();
-    server.serve("/token", Reply::Whole { status: 401, headers: Vec::new(), body: refusal });
+    server.serve("/token", SourceReply::Whole { status: 401, headers: Vec::new(), body: refusal });
     server.serve(SEND, taken_by_graph());
     let (delivery, gate) = send_mail(&graph(&server, &clock), ONE, BODY).await;
     let failure = not_sent(delivery.end);
-    assert_eq!((failure.code.as_ref(), failure.phase), ("oauth_refused", Phase::Auth));
+    assert_eq!((failure.code.as_ref(), failure.phase), ("oauth_refused", FailurePhase::Auth));
     assert_eq!(gate.commits, 0);
     assert!(server.requests().iter().all(|request| request.path == "/token"));
 }

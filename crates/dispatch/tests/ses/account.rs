@@ -2,7 +2,7 @@
 
 use super::*;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_domain::failure::Severity;
+use postway_domain::failure::FailureSeverity;
 use serde_json::json;
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn the_request_has_the_whole_mail_its_envelope_and_a_signature() {
 #[tokio::test]
 async fn a_null_sender_asks_for_no_feedback() {
     let fake = Fake::start(Play::taken("1")).await;
-    let envelope = Envelope { sender: "", ..envelope(ONE, BODY) };
+    let envelope = MailEnvelope { sender: "", ..envelope(ONE, BODY) };
     let delivery = client(settings(fake.url())).deliver(&envelope, BODY, &mut Gate::default()).await;
     accepted(delivery.end);
     assert_eq!(fake.requests()[0].json().get("FeedbackForwardingEmailAddress"), None);
@@ -62,7 +62,7 @@ async fn unusable_settings_are_the_accounts_fault() {
         SesSettings { extra_roots_pem: Some("-----BEGIN CERTIFICATE-----\n!\n".to_owned()), ..good.clone() },
     ] {
         let failure = SesClient::new(settings, Arc::new(Fixed)).unwrap_err();
-        assert_eq!((failure.code.as_ref(), failure.severity), ("account_settings", Severity::Account));
+        assert_eq!((failure.code.as_ref(), failure.severity), ("account_settings", FailureSeverity::Account));
     }
     let unwritable = SesCredentials::new("AK\nID", "secret".to_owned().into(), None);
     let failure = not_sent(send(&client(SesSettings { credentials: unwritable, ..good })).await);
@@ -107,7 +107,7 @@ async fn a_guarded_endpoint_is_not_reached_by_address_nor_by_name() {
     let failure = SesClient::new(guarded(by_address), Arc::new(Fixed)).unwrap_err();
     assert!(failure.is_account() && failure.message.contains("no public address"), "{}", failure.message);
     let failure = not_sent(send(&client(guarded(fake.url()))).await);
-    assert_eq!((failure.code.as_ref(), failure.severity), ("account_settings", Severity::Account));
+    assert_eq!((failure.code.as_ref(), failure.severity), ("account_settings", FailureSeverity::Account));
     assert!(failure.message.contains("no public address"), "{}", failure.message);
     assert!(fake.requests().is_empty());
 }

@@ -1,7 +1,7 @@
 //! Calls that are sent, not sent, or in doubt.
 
 use super::*;
-use postway_domain::failure::{Category, Phase, Severity};
+use postway_domain::failure::{FailureCategory, FailurePhase, FailureSeverity};
 use postway_testkit::{ClosedPort, TestCert};
 
 #[tokio::test]
@@ -19,7 +19,7 @@ async fn a_request_without_a_well_formed_answer_is_in_doubt() {
         let fake = Fake::start(play.clone()).await;
         let (delivery, gate) = send_to(&client(hasty(fake.url())), ONE).await;
         let failure = in_doubt(delivery.end);
-        assert_eq!((failure.code.as_ref(), failure.phase), (code, Phase::Request), "{play:?}");
+        assert_eq!((failure.code.as_ref(), failure.phase), (code, FailurePhase::Request), "{play:?}");
         assert!(failure.is_transient());
         assert_eq!((gate.commits, fake.connections()), (1, 1), "asked once, written once: {play:?}");
     }
@@ -47,8 +47,8 @@ async fn a_service_that_cannot_be_reached_leaves_no_doubt() {
     let endpoint = format!("http://{}", closed.address());
     let (delivery, gate) = send_to(&client(settings(endpoint)), ONE).await;
     let failure = not_sent(delivery.end);
-    assert_eq!((failure.code.as_ref(), failure.category), ("NETWORK_ERROR", Category::Network));
-    assert_eq!((failure.phase, failure.is_transient(), gate.commits), (Phase::Connect, true, 1));
+    assert_eq!((failure.code.as_ref(), failure.category), ("NETWORK_ERROR", FailureCategory::Network));
+    assert_eq!((failure.phase, failure.is_transient(), gate.commits), (FailurePhase::Connect, true, 1));
     assert_eq!(failure.reference_category(), "TRANSIENT_ERROR");
 }
 
@@ -58,7 +58,7 @@ async fn a_handshake_that_never_ends_leaves_no_doubt() {
     let fake = Fake::start(Play::Silence).await;
     let endpoint = fake.url().replace("http:", "https:");
     let failure = not_sent(send(&client(hasty(endpoint))).await);
-    assert_eq!((failure.code.as_ref(), failure.phase), ("NETWORK_ERROR", Phase::Connect));
+    assert_eq!((failure.code.as_ref(), failure.phase), ("NETWORK_ERROR", FailurePhase::Connect));
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn a_certificate_that_does_not_verify_is_the_accounts_fault() {
     let cert = TestCert::localhost();
     let fake = Fake::start_tls(Play::taken("1"), &cert).await;
     let failure = not_sent(send(&client(settings(fake.url()))).await);
-    assert_eq!((failure.code.as_ref(), failure.severity), ("tls_certificate", Severity::Account));
+    assert_eq!((failure.code.as_ref(), failure.severity), ("tls_certificate", FailureSeverity::Account));
     assert!(fake.requests().is_empty());
 
     let trusting = SesSettings { extra_roots_pem: Some(cert.ca_pem.clone()), ..settings(fake.url()) };
@@ -98,6 +98,6 @@ async fn a_mail_is_let_go_when_its_connection_stands() {
 #[tokio::test]
 async fn a_slow_service_is_not_asked_twice() {
     let fake = Fake::start(Play::Silence).await;
-    assert_eq!(in_doubt(send(&client(hasty(fake.url()))).await).category, Category::Timeout);
+    assert_eq!(in_doubt(send(&client(hasty(fake.url()))).await).category, FailureCategory::Timeout);
     assert_eq!((fake.requests().len(), fake.connections()), (1, 1));
 }

@@ -1,54 +1,54 @@
 //! Refusals in the words of SES, and mail that is refused before anything is sent.
 
 use super::*;
-use postway_domain::failure::{Category, Phase, Severity};
+use postway_domain::failure::{FailureCategory, FailurePhase, FailureSeverity};
 
 #[tokio::test]
 async fn a_named_error_is_definite_and_keeps_its_name() {
     for (status, name, message, code, severity) in [
-        (400, "MessageRejected", "Content rejected", "SES_MESSAGE_REJECTED", Severity::Permanent),
-        (400, "SendingPausedException", "paused", "SES_ACCOUNT_SENDING_PAUSED", Severity::Account),
+        (400, "MessageRejected", "Content rejected", "SES_MESSAGE_REJECTED", FailureSeverity::Permanent),
+        (400, "SendingPausedException", "paused", "SES_ACCOUNT_SENDING_PAUSED", FailureSeverity::Account),
         (
             400,
             "MailFromDomainNotVerifiedException",
             "mx",
             "SES_MAIL_FROM_DOMAIN_NOT_VERIFIED",
-            Severity::Account,
+            FailureSeverity::Account,
         ),
         (
             404,
             "NotFoundException",
             "Configuration set <x> does not exist",
             "SES_CONFIGURATION_SET_DOES_NOT_EXIST",
-            Severity::Account,
+            FailureSeverity::Account,
         ),
-        (429, "TooManyRequestsException", "slow down", "SES_THROTTLING", Severity::Transient),
+        (429, "TooManyRequestsException", "slow down", "SES_THROTTLING", FailureSeverity::Transient),
         (
             429,
             "TooManyRequestsException",
             "Maximum sending rate exceeded.",
             "SES_MAX_SEND_RATE_EXCEEDED",
-            Severity::Transient,
+            FailureSeverity::Transient,
         ),
         (
             429,
             "TooManyRequestsException",
             "Daily message quota exceeded.",
             "SES_DAILY_QUOTA_EXCEEDED",
-            Severity::Account,
+            FailureSeverity::Account,
         ),
-        (503, "ServiceUnavailable", "try later", "SES_SERVICE_UNAVAILABLE", Severity::Transient),
-        (408, "RequestTimeout", "too slow", "SES_TIMEOUT", Severity::Transient),
-        (403, "InvalidClientTokenId", "no such key", "SES_ACCESS_DENIED", Severity::Account),
-        (403, "SignatureDoesNotMatch", "wrong key", "SES_ACCESS_DENIED", Severity::Account),
-        (400, "BadRequestException", "what", "SES_BAD_REQUEST", Severity::Permanent),
+        (503, "ServiceUnavailable", "try later", "SES_SERVICE_UNAVAILABLE", FailureSeverity::Transient),
+        (408, "RequestTimeout", "too slow", "SES_TIMEOUT", FailureSeverity::Transient),
+        (403, "InvalidClientTokenId", "no such key", "SES_ACCESS_DENIED", FailureSeverity::Account),
+        (403, "SignatureDoesNotMatch", "wrong key", "SES_ACCESS_DENIED", FailureSeverity::Account),
+        (400, "BadRequestException", "what", "SES_BAD_REQUEST", FailureSeverity::Permanent),
     ] {
         let fake = Fake::start(Play::error(status, name, message)).await;
         let (delivery, gate) = send_to(&client(settings(fake.url())), ONE).await;
         let failure = not_sent(delivery.end);
         assert_eq!((failure.code.as_ref(), failure.severity), (code, severity), "{name}");
         assert_eq!((failure.original_code.as_deref(), failure.message.as_str()), (Some(name), message));
-        assert_eq!((gate.commits, fake.requests().len(), failure.phase), (1, 1, Phase::Request));
+        assert_eq!((gate.commits, fake.requests().len(), failure.phase), (1, 1, FailurePhase::Request));
     }
 }
 
@@ -65,7 +65,7 @@ async fn a_redirect_is_not_followed() {
     let location = format!("HTTP/1.1 307 X\r\nLocation: {}/\r\nContent-Length: 0\r\n\r\n", fake.url());
     let elsewhere = Fake::start(Play::Raw(location.into())).await;
     let failure = not_sent(send(&client(settings(elsewhere.url()))).await);
-    assert_eq!((failure.code.as_ref(), failure.severity), ("SES_ENDPOINT_INVALID", Severity::Account));
+    assert_eq!((failure.code.as_ref(), failure.severity), ("SES_ENDPOINT_INVALID", FailureSeverity::Account));
     assert_eq!(fake.connections(), 0);
 }
 
@@ -83,7 +83,7 @@ async fn header_text_beyond_ascii_is_encoded_for_ses() {
     let fake = Fake::start(Play::taken("1")).await;
     let client = client(settings(fake.url()));
     let body = "Subject: \u{fc}\r\n\r\n\u{fc}\r\n".as_bytes();
-    let mail = Envelope { eight_bit: true, smtputf8: true, ..envelope(ONE, body) };
+    let mail = MailEnvelope { eight_bit: true, smtputf8: true, ..envelope(ONE, body) };
     let delivery = client.deliver(&mail, body, &mut Gate::default()).await;
     assert!(matches!(delivery.end, DeliveryEnd::Accepted { .. }), "{:?}", delivery.end);
     assert_eq!(delivery.converted, ["header"]);
@@ -96,14 +96,18 @@ async fn what_ses_cannot_take_is_refused_before_the_gate() {
     let plain = envelope(ONE, BODY);
     let large = vec![b'x'; 40 * 1024 * 1024 + 1];
     for (envelope, body, category) in [
-        (Envelope { smtputf8: true, ..plain }, BODY, Category::Smtputf8Unsupported),
-        (Envelope { recipients: &["ü@example.org"], ..plain }, BODY, Category::Smtputf8Unsupported),
-        (Envelope { sender: "a@b>, c@d", ..plain }, BODY, Category::SenderRejected),
-        (plain, &large[..], Category::MessageTooLarge),
+        (MailEnvelope { smtputf8: true, ..plain }, BODY, FailureCategory::Smtputf8Unsupported),
+        (
+            MailEnvelope { recipients: &["ü@example.org"], ..plain },
+            BODY,
+            FailureCategory::Smtputf8Unsupported,
+        ),
+        (MailEnvelope { sender: "a@b>, c@d", ..plain }, BODY, FailureCategory::SenderRejected),
+        (plain, &large[..], FailureCategory::MessageTooLarge),
     ] {
         let mut gate = Gate::default();
         let failure = not_sent(client.deliver(&envelope, body, &mut gate).await.end);
-        assert_eq!((failure.category, failure.severity), (category, Severity::Permanent));
+        assert_eq!((failure.category, failure.severity), (category, FailureSeverity::Permanent));
         assert_eq!((gate.commits, fake.connections()), (0, 0));
     }
 }
@@ -134,7 +138,7 @@ async fn recipients_beyond_fifty_wait_for_the_next_call() {
     assert!(first.iter().all(RecipientReply::is_accepted));
     for reply in rest {
         let RecipientReply::Deferred(failure) = reply else { panic!("{reply:?}") };
-        assert!(failure.is_transient() && failure.category == Category::TooManyRecipients);
+        assert!(failure.is_transient() && failure.category == FailureCategory::TooManyRecipients);
     }
     let named = fake.requests()[0].json()["Destination"]["ToAddresses"].clone();
     assert_eq!(named.as_array().unwrap().len(), 50);

@@ -1,7 +1,7 @@
 //! Against moto, a real service that speaks SES.
 
 use super::*;
-use postway_domain::failure::Severity;
+use postway_domain::failure::FailureSeverity;
 use postway_testkit::moto::Moto;
 use serde_json::Value;
 
@@ -33,7 +33,10 @@ async fn a_sender_that_moto_does_not_know_is_rejected() {
     let mut gate = Gate::default();
     let delivery = client(settings(moto.url())).deliver(&envelope(ONE, body), body, &mut gate).await;
     let failure = not_sent(delivery.end);
-    assert_eq!((failure.code.as_ref(), failure.severity), ("SES_MESSAGE_REJECTED", Severity::Permanent));
+    assert_eq!(
+        (failure.code.as_ref(), failure.severity),
+        ("SES_MESSAGE_REJECTED", FailureSeverity::Permanent)
+    );
     assert_eq!(failure.original_code.as_deref(), Some("MessageRejected"));
     assert!(failure.message.contains("authority"), "{}", failure.message);
 }
@@ -44,7 +47,7 @@ async fn an_address_that_moto_cannot_read_is_a_bad_request() {
     moto.verify_identity(REGION, "example.net");
     let (delivery, _) = send_to(&client(settings(moto.url())), &["no-domain"]).await;
     let failure = not_sent(delivery.end);
-    assert_eq!((failure.code.as_ref(), failure.severity), ("SES_BAD_REQUEST", Severity::Permanent));
+    assert_eq!((failure.code.as_ref(), failure.severity), ("SES_BAD_REQUEST", FailureSeverity::Permanent));
 }
 
 #[tokio::test]

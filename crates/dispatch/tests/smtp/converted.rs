@@ -1,6 +1,6 @@
 //! Relays that lack an extension get mail that does not need it.
 
-use postway_dispatch::transport::{DeliveryEnd, Envelope};
+use postway_dispatch::transport::{DeliveryEnd, MailEnvelope};
 use postway_testkit::SmtpSink;
 
 use crate::{Gate, ONE, assert_accepted, connect, envelope, not_sent};
@@ -10,7 +10,7 @@ const FOREIGN: &str = "From: Zo\u{eb} <zoe@example.org>\r\nSubject: Gr\u{fc}\u{d
 
 async fn delivered(sink: &SmtpSink, mail: &str) -> (Vec<u8>, String, &'static [&'static str]) {
     let smtputf8 = mail.split_once("\r\n\r\n").is_some_and(|(header, _)| !header.is_ascii());
-    let envelope = Envelope { eight_bit: true, smtputf8, ..envelope(ONE, mail.as_bytes()) };
+    let envelope = MailEnvelope { eight_bit: true, smtputf8, ..envelope(ONE, mail.as_bytes()) };
     let delivery = connect(sink).await.deliver(&envelope, mail.as_bytes(), &mut Gate::default()).await;
     assert_accepted(&delivery.end);
     let got = sink.mails().remove(0);
@@ -71,7 +71,8 @@ async fn an_address_that_cannot_be_encoded_still_fails() {
     let sink = SmtpSink::builder().without("SMTPUTF8").start().await;
     let mail = "From: zo\u{eb}@example.org\r\n\r\nx\r\n";
     for recipients in [ONE, &["\u{fc}@example.org"]] {
-        let envelope = Envelope { eight_bit: true, smtputf8: true, ..envelope(recipients, mail.as_bytes()) };
+        let envelope =
+            MailEnvelope { eight_bit: true, smtputf8: true, ..envelope(recipients, mail.as_bytes()) };
         let delivery = connect(&sink).await.deliver(&envelope, mail.as_bytes(), &mut Gate::default()).await;
         assert!(matches!(delivery.end, DeliveryEnd::NotSent(_)));
         assert_eq!(not_sent(delivery.end).code, "smtputf8_unsupported");

@@ -1,7 +1,7 @@
 //! Relays that behave.
 
 use super::*;
-use postway_testkit::{Action, Verb};
+use postway_testkit::{SinkAction, SinkVerb};
 
 #[tokio::test]
 async fn a_mail_arrives_with_its_envelope_and_the_relays_id() {
@@ -47,7 +47,7 @@ async fn wishes_about_reports_are_said_to_relays_that_offer_dsn() {
         let sink = SmtpSink::builder().capabilities(capabilities).start().await;
         let mut connection = connect(&sink).await;
         assert_eq!(connection.offers_dsn(), offers);
-        let envelope = Envelope { dsn: Some(&wishes), ..envelope(&recipients, BODY) };
+        let envelope = MailEnvelope { dsn: Some(&wishes), ..envelope(&recipients, BODY) };
         let delivery = connection.deliver(&envelope, BODY, &mut Gate::default()).await;
         assert_accepted(&delivery.end);
         let ledger = sink.ledger();
@@ -118,14 +118,14 @@ async fn parameters_follow_the_offer_and_the_need() {
     let full = SmtpSink::start().await;
     let bare = SmtpSink::builder().capabilities(&[]).start().await;
     let body = "Subject: ü\r\n\r\nü\r\n".as_bytes();
-    let mail = Envelope { eight_bit: true, ..envelope(ONE, body) };
+    let mail = MailEnvelope { eight_bit: true, ..envelope(ONE, body) };
     for (sink, expected) in [(&full, "SIZE=19 BODY=8BITMIME"), (&bare, "")] {
         let mut connection = connect(sink).await;
         assert_accepted(&connection.deliver(&mail, body, &mut Gate::default()).await.end);
         assert_eq!(sink.mails()[0].mail_parameters, expected);
     }
     let mut connection = connect(&full).await;
-    let mail = Envelope { sender: "", recipients: &["ü@example.org"], ..mail };
+    let mail = MailEnvelope { sender: "", recipients: &["ü@example.org"], ..mail };
     assert_accepted(&connection.deliver(&mail, body, &mut Gate::default()).await.end);
     let mails = full.mails();
     assert_eq!((mails[1].sender.as_str(), mails[1].recipients[0].as_str()), ("", "ü@example.org"));
@@ -139,7 +139,7 @@ async fn what_the_relay_cannot_take_is_refused_before_it_is_asked() {
     let failure = not_sent(send(&mut connection).await);
     assert_eq!(failure.code, "message_too_large");
     assert!(failure.is_permanent());
-    let mail = Envelope { smtputf8: true, ..envelope(ONE, b"") };
+    let mail = MailEnvelope { smtputf8: true, ..envelope(ONE, b"") };
     let failure = not_sent(connection.deliver(&mail, b"", &mut Gate::default()).await.end);
     assert_eq!(failure.code, "smtputf8_unsupported");
     assert!(failure.is_permanent());
@@ -147,7 +147,7 @@ async fn what_the_relay_cannot_take_is_refused_before_it_is_asked() {
         let failure = not_sent(send_to(&mut connection, ONE, smuggled).await.end);
         assert_eq!(failure.code, "bare_line_end");
     }
-    let mail = Envelope { sender: "a@b> SIZE=1\r\nRSET", ..envelope(ONE, b"") };
+    let mail = MailEnvelope { sender: "a@b> SIZE=1\r\nRSET", ..envelope(ONE, b"") };
     let failure = not_sent(connection.deliver(&mail, b"", &mut Gate::default()).await.end);
     assert_eq!(failure.code, "address_invalid");
     assert!(sink.ledger().commands_of("MAIL").is_empty());
@@ -156,7 +156,8 @@ async fn what_the_relay_cannot_take_is_refused_before_it_is_asked() {
 
 #[tokio::test]
 async fn a_server_that_knows_only_helo_is_spoken_to_in_helo() {
-    let sink = SmtpSink::builder().once(Verb::Ehlo, Action::reply("502 5.5.1 not here")).start().await;
+    let sink =
+        SmtpSink::builder().once(SinkVerb::Ehlo, SinkAction::reply("502 5.5.1 not here")).start().await;
     let mut connection = connect(&sink).await;
     assert_accepted(&send(&mut connection).await);
     assert_eq!(sink.ledger().commands_of("HELO").len(), 1);

@@ -1,8 +1,8 @@
 //! Recipients have their own outcome.
 
 use super::*;
-use postway_domain::failure::Category;
-use postway_testkit::{Action, Verb};
+use postway_domain::failure::FailureCategory;
+use postway_testkit::{SinkAction, SinkVerb};
 
 #[tokio::test]
 async fn a_refused_recipient_does_not_stop_the_others() {
@@ -26,7 +26,7 @@ async fn a_refused_recipient_does_not_stop_the_others() {
             "{nobody:?}"
         );
         assert!(
-            matches!(full, RecipientReply::Refused(f) if f.category == Category::MailboxFull && f.is_transient())
+            matches!(full, RecipientReply::Refused(f) if f.category == FailureCategory::MailboxFull && f.is_transient())
         );
         assert!(matches!(bad, RecipientReply::Refused(f) if f.code == "address_invalid"));
         assert_eq!(gate.accepted, 2);
@@ -62,7 +62,7 @@ async fn when_all_are_refused_the_gate_is_not_asked_and_the_connection_lives() {
 async fn a_go_ahead_without_recipients_is_answered_by_hanging_up() {
     let sink = SmtpSink::builder()
         .rcpt("nobody@", "550 5.1.1 no such user")
-        .on(Verb::Data, Action::reply("354 go ahead"))
+        .on(SinkVerb::Data, SinkAction::reply("354 go ahead"))
         .start()
         .await;
     let mut connection = connect(&sink).await;
@@ -77,9 +77,9 @@ async fn a_go_ahead_without_recipients_is_answered_by_hanging_up() {
 async fn too_many_recipients_are_deferred_not_failed() {
     let sink = SmtpSink::builder()
         .rule(|event| {
-            let late = event.verb == Verb::Rcpt
+            let late = event.verb == SinkVerb::Rcpt
                 && (event.argument.starts_with('c') || event.argument.starts_with('d'));
-            late.then(|| Action::reply("452 4.5.3 Error: too many recipients"))
+            late.then(|| SinkAction::reply("452 4.5.3 Error: too many recipients"))
         })
         .start()
         .await;
@@ -103,7 +103,7 @@ async fn a_greylisted_recipient_is_taken_later() {
     for _ in 0..2 {
         let delivery = send_to(&mut connection, ONE, BODY).await;
         let RecipientReply::Refused(failure) = &delivery.recipients[0] else { panic!("{delivery:?}") };
-        assert_eq!((failure.category, failure.is_transient()), (Category::Greylisted, true));
+        assert_eq!((failure.category, failure.is_transient()), (FailureCategory::Greylisted, true));
     }
     assert_accepted(&send(&mut connection).await);
 }
@@ -111,13 +111,13 @@ async fn a_greylisted_recipient_is_taken_later() {
 #[tokio::test]
 async fn a_refused_sender_leaves_recipients_untried() {
     for pipelining in ["", "PIPELINING"] {
-        let reply = Action::reply("553 5.7.1 Sender address rejected: not owned by user");
-        let sink = SmtpSink::builder().without(pipelining).once(Verb::Mail, reply).start().await;
+        let reply = SinkAction::reply("553 5.7.1 Sender address rejected: not owned by user");
+        let sink = SmtpSink::builder().without(pipelining).once(SinkVerb::Mail, reply).start().await;
         let mut connection = connect(&sink).await;
         let delivery = send_to(&mut connection, ONE, BODY).await;
         assert_eq!(delivery.recipients, [RecipientReply::NotTried]);
         let failure = not_sent(delivery.end);
-        assert_eq!((failure.category, failure.is_permanent()), (Category::SenderRejected, true));
+        assert_eq!((failure.category, failure.is_permanent()), (FailureCategory::SenderRejected, true));
         assert!(connection.is_reusable());
         assert_accepted(&send(&mut connection).await);
     }

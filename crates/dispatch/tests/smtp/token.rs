@@ -8,19 +8,19 @@ use std::sync::{
 };
 
 use postway_dispatch::{
-    probe::Prober,
+    probe::AccountProber,
     transport::{RelayCredentials, SmtpSettings},
 };
 use postway_domain::{
-    Account, AccountKind, AccountSettings, Clock, Failure, Time, TlsMode,
-    failure::{Category, Phase},
+    Account, AccountKind, AccountSettings, Clock, RelayTlsMode, SendFailure, Time,
+    failure::{FailureCategory, FailurePhase},
     oauth::{OAuthGrant, OAuthOwner, OAuthSecrets, OAuthSettings, OAuthUse},
     secret::SecretKey,
 };
-use postway_net::Guard;
-use postway_oauth::{GrantOf, OAuthTokens, TokenSource};
+use postway_net::AddressGuard;
+use postway_oauth::{OAuthTokens, OwnedGrant, TokenSource};
 use postway_store::memory::MemoryStore;
-use postway_testkit::{Action, HttpSource, Reply, SmtpSink, Verb};
+use postway_testkit::{HttpSource, SinkAction, SinkVerb, SmtpSink, SourceReply};
 
 use super::{assert_accepted, open, send, settings};
 
@@ -37,7 +37,7 @@ fn secret_key() -> Arc<SecretKey> {
 }
 
 fn tokens(clock: &Arc<Still>) -> OAuthTokens {
-    let guard = Arc::new(Guard::with_loopback());
+    let guard = Arc::new(AddressGuard::with_loopback());
     OAuthTokens::new(Arc::new(MemoryStore::shared()), clock.clone(), secret_key(), guard)
 }
 
@@ -61,7 +61,7 @@ fn secrets() -> OAuthSecrets {
 }
 
 fn source(server: &HttpSource, clock: &Arc<Still>) -> TokenSource {
-    tokens(clock).source(GrantOf {
+    tokens(clock).source(OwnedGrant {
         owner: OAuthOwner::account(&"default".parse().unwrap(), &"relay".parse().unwrap()),
         settings: grant(server),
         secrets: secrets(),
@@ -76,17 +76,17 @@ fn by_token(sink: &SmtpSink, source: &TokenSource) -> SmtpSettings {
     SmtpSettings { credentials: Some(credentials), allow_plaintext_auth: true, ..settings(sink) }
 }
 
-fn ok(token: &str, seconds: u32) -> Reply {
-    Reply::ok(format!(r#"{{"access_token":"{token}","expires_in":{seconds}}}"#))
+fn ok(token: &str, seconds: u32) -> SourceReply {
+    SourceReply::ok(format!(r#"{{"access_token":"{token}","expires_in":{seconds}}}"#))
 }
 
 async fn sink(mechanisms: &str, token: &str) -> SmtpSink {
     SmtpSink::builder().auth("bob", token).auth_mechanisms(mechanisms).start().await
 }
 
-async fn refused(settings: &SmtpSettings) -> Failure {
+async fn refused(settings: &SmtpSettings) -> SendFailure {
     let failure = open(settings).await.unwrap_err();
-    assert!(failure.is_account() && failure.phase == Phase::Auth, "{failure:?}");
+    assert!(failure.is_account() && failure.phase == FailurePhase::Auth, "{failure:?}");
     failure
 }
 
@@ -109,7 +109,7 @@ async fn the_reasons_of_a_refusal_are_heard_out_and_the_token_is_not_told() {
     for mechanisms in ["XOAUTH2", "OAUTHBEARER"] {
         let sink = sink(mechanisms, "right-token").await;
         let failure = refused(&by_token(&sink, &TokenSource::given("wrong-token".into()))).await;
-        assert_eq!((failure.code.as_ref(), failure.category), ("smtp_535", Category::Authentication));
+        assert_eq!((failure.code.as_ref(), failure.category), ("smtp_535", FailureCategory::Authentication));
         assert!(failure.message.contains(r#""status":"400""#), "{}", failure.message);
         assert!(!failure.message.contains("wrong-token"), "{}", failure.message);
     }
@@ -132,7 +132,7 @@ async fn a_token_that_was_withdrawn_is_renewed_once_and_then_the_account_is_at_f
     assert_eq!(refused(&by_token(&third, &source)).await.code, "smtp_535");
     assert_eq!((server.requests().len(), third.ledger().connections), (2, 1));
     clock.0.fetch_add(61_000, Ordering::SeqCst);
-    let gone = Reply::Whole {
+    let gone = SourceReply::Whole {
         status: 400,
         headers: vec![],
         body: br#"{"error":"invalid_grant","error_description":"consent was withdrawn"}"#.to_vec(),
@@ -152,9 +152,9 @@ async fn without_a_token_the_relay_is_not_connected_to() {
     let (server, clock) = (HttpSource::start().await, Arc::new(Still(AtomicI64::new(0))));
     let sink = sink("XOAUTH2", "token").await;
     for (reply, code) in [
-        (Reply::status(503), "oauth_unavailable"),
-        (Reply::ok("<html>"), "oauth_settings"),
-        (Reply::ok(r#"{"error":"invalid_client"}"#), "oauth_refused"),
+        (SourceReply::status(503), "oauth_unavailable"),
+        (SourceReply::ok("<html>"), "oauth_settings"),
+        (SourceReply::ok(r#"{"error":"invalid_client"}"#), "oauth_refused"),
     ] {
         server.serve("/token", reply);
         assert_eq!(refused(&by_token(&sink, &source(&server, &clock))).await.code, code);
@@ -177,11 +177,11 @@ async fn a_connection_is_not_used_beyond_the_end_of_its_token() {
 async fn a_sign_in_that_passes_later_asks_for_no_other_token() {
     let (server, clock) = (HttpSource::start().await, Arc::new(Still(AtomicI64::new(0))));
     server.serve("/token", ok("token", 3_600));
-    let busy = Action::reply("454 4.7.0 Temporary authentication failure");
+    let busy = SinkAction::reply("454 4.7.0 Temporary authentication failure");
     let relay = SmtpSink::builder()
         .auth("bob", "token")
         .auth_mechanisms("XOAUTH2")
-        .once(Verb::Auth, busy)
+        .once(SinkVerb::Auth, busy)
         .start()
         .await;
     let source = source(&server, &clock);
@@ -197,14 +197,14 @@ async fn a_trial_of_an_account_tells_what_its_grant_lacks() {
     let (server, clock) = (HttpSource::start().await, Arc::new(Still(AtomicI64::new(0))));
     let sink = sink("XOAUTH2", "token").await;
     let (tenant, id) = ("default".parse().unwrap(), "relay".parse().unwrap());
-    let place = Account::grant_place(&tenant, &id);
+    let place = Account::grant_sealing_context(&tenant, &id);
     let text = r#"{"client_secret":"s3cret"}"#;
     let account = Account {
         settings: AccountSettings {
             kind: AccountKind::Smtp,
             host: Some("127.0.0.1".to_owned()),
             port: Some(sink.port()),
-            tls: TlsMode::None,
+            tls: RelayTlsMode::None,
             username: Some("bob".to_owned()),
             allow_plaintext_auth: true,
             oauth: Some(grant(&server)),
@@ -217,14 +217,14 @@ async fn a_trial_of_an_account_tells_what_its_grant_lacks() {
         created_at: Time::from_millis(0),
         updated_at: Time::from_millis(0),
     };
-    let guard = Arc::new(Guard::with_loopback());
+    let guard = Arc::new(AddressGuard::with_loopback());
     let probe = async |account: &Account| {
         let tokens = tokens(&clock);
-        let prober = Prober::new(secret_key(), clock.clone(), guard.clone(), tokens, "client.example");
+        let prober = AccountProber::new(secret_key(), clock.clone(), guard.clone(), tokens, "client.example");
         let steps = prober.probe(account).await;
         steps.into_iter().map(|step| (step.name, step.outcome.err())).collect::<Vec<_>>()
     };
-    server.serve("/token", Reply::ok(r#"{"error":"invalid_scope"}"#));
+    server.serve("/token", SourceReply::ok(r#"{"error":"invalid_scope"}"#));
     let steps = probe(&account).await;
     let [("auth", Some(failure))] = steps.as_slice() else { panic!("{steps:?}") };
     assert!(failure.message.contains("invalid_scope"), "{}", failure.message);

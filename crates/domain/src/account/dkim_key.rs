@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    identity::{id::TenantId, secret::Sealed},
+    identity::{id::TenantId, secret::SealedSecret},
     time::Time,
 };
 
@@ -52,7 +52,7 @@ pub struct DkimKey {
     /// The algorithm.
     pub algorithm: DkimAlgorithm,
     /// The private key (PKCS #8 in base64), encrypted.
-    pub private: Sealed,
+    pub private: SealedSecret,
     /// The public key as it is published, in base64.
     pub public: String,
     /// Whether it signs.
@@ -63,7 +63,7 @@ pub struct DkimKey {
 
 impl DkimKey {
     /// The context that its private key is sealed for.
-    pub fn secret_place(tenant: &TenantId, domain: &str, selector: &str) -> String {
+    pub fn sealing_context(tenant: &TenantId, domain: &str, selector: &str) -> String {
         format!("dkim/{tenant}/{domain}/{selector}")
     }
 }

@@ -15,10 +15,10 @@ use crate::{
     account::{oauth::OAuthSettings, provider::ProviderAccount},
     identity::{
         id::{AccountId, TenantId},
-        secret::Sealed,
+        secret::SealedSecret,
     },
     limit::{
-        AccountLimits, WarmUp,
+        AccountLimits, WarmUpPlan,
         destination::{DestinationLimit, check_destinations},
     },
     message::{
@@ -75,7 +75,7 @@ impl AccountKind {
 /// How a connection to a relay is protected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TlsMode {
+pub enum RelayTlsMode {
     /// STARTTLS; without it the connection fails.
     #[default]
     Starttls,
@@ -111,7 +111,7 @@ pub struct AccountSettings {
     /// The relay's port.
     pub port: Option<u16>,
     /// How the connection is protected.
-    pub tls: TlsMode,
+    pub tls: RelayTlsMode,
     /// The user name, if the account signs in.
     pub username: Option<String>,
     /// The grant whose tokens it signs in with instead of a password.
@@ -134,7 +134,7 @@ pub struct AccountSettings {
     pub limits: AccountLimits,
     /// How its daily limit grows while it is new.
     #[serde(default)]
-    pub warm_up: Option<WarmUp>,
+    pub warm_up: Option<WarmUpPlan>,
     /// The account that sends its mail while it cannot.
     #[serde(default)]
     pub fallback: Option<AccountId>,
@@ -171,7 +171,7 @@ impl AccountSettings {
             kind: AccountKind::Sandbox,
             host: None,
             port: None,
-            tls: TlsMode::None,
+            tls: RelayTlsMode::None,
             username: None,
             oauth: None,
             allow_plaintext_auth: false,
@@ -238,9 +238,9 @@ impl AccountSettings {
         }
         wrong.extend(self.limits.check());
         if let Some(plan) = &self.warm_up
-            && (!(1..=WarmUp::DAYS_MAX).contains(&plan.per_day.len()) || plan.per_day.contains(&0))
+            && (!(1..=WarmUpPlan::DAYS_MAX).contains(&plan.per_day.len()) || plan.per_day.contains(&0))
         {
-            wrong.push(("warm_up.per_day", format!("must be 1 to {} numbers above 0", WarmUp::DAYS_MAX)));
+            wrong.push(("warm_up.per_day", format!("must be 1 to {} numbers above 0", WarmUpPlan::DAYS_MAX)));
         }
         wrong.extend(check_destinations(&self.destinations).map(|message| ("destinations", message)));
         wrong
@@ -310,7 +310,7 @@ pub struct Account {
     pub settings: AccountSettings,
     /// Its password, the secret half of its key, its API key, or the secrets of its grant as a JSON object,
     /// encrypted.
-    pub secret: Option<Sealed>,
+    pub secret: Option<SealedSecret>,
     /// The version, which increases with each change, so that a cached copy can be recognised as old.
     pub version: i64,
     /// When it was created.
@@ -321,21 +321,21 @@ pub struct Account {
 
 impl Account {
     /// The context that this account's secret is sealed for.
-    pub fn secret_place(tenant: &TenantId, id: &AccountId) -> String {
+    pub fn sealing_context(tenant: &TenantId, id: &AccountId) -> String {
         format!("account/{tenant}/{id}")
     }
 
     /// The context that the secrets of this account's grant are sealed for. It differs from that of a
     /// password, so that an older program, which would take them for a password, cannot open and send them.
-    pub fn grant_place(tenant: &TenantId, id: &AccountId) -> String {
+    pub fn grant_sealing_context(tenant: &TenantId, id: &AccountId) -> String {
         format!("account/{tenant}/{id}/oauth")
     }
 
     /// The context that its current secret is sealed for.
-    pub fn sealed_place(&self) -> String {
+    pub fn current_sealing_context(&self) -> String {
         match self.settings.oauth {
-            Some(_) => Self::grant_place(&self.tenant, &self.id),
-            None => Self::secret_place(&self.tenant, &self.id),
+            Some(_) => Self::grant_sealing_context(&self.tenant, &self.id),
+            None => Self::sealing_context(&self.tenant, &self.id),
         }
     }
 }
@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn while_an_account_is_new_the_plan_limits_its_day() {
         let day = 86_400_000;
-        let plan = WarmUp { from: Time::from_millis(0), per_day: vec![50, 5_000] };
+        let plan = WarmUpPlan { from: Time::from_millis(0), per_day: vec![50, 5_000] };
         let limits = AccountLimits { per_hour: 40, per_day: 1_000, ..AccountLimits::default() };
         let settings = AccountSettings { limits, warm_up: Some(plan.clone()), ..AccountSettings::sandbox() };
         let per_day =
@@ -394,7 +394,7 @@ mod tests {
         }
         let settings = AccountSettings {
             limits: AccountLimits { per_minute: 10, per_hour: 5, ..AccountLimits::default() },
-            warm_up: Some(WarmUp { from: Time::from_millis(0), per_day: vec![0] }),
+            warm_up: Some(WarmUpPlan { from: Time::from_millis(0), per_day: vec![0] }),
             destinations: BTreeMap::from([("A B".to_owned(), DestinationLimit::default())]),
             ..AccountSettings::sandbox()
         };

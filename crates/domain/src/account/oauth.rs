@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     identity::{
         id::{AccountId, MailboxId, TenantId},
-        secret::Sealed,
+        secret::SealedSecret,
     },
     time::Time,
 };
@@ -335,7 +335,7 @@ impl OAuthOwner {
     }
 
     /// The context that these tokens are sealed for.
-    pub fn secret_place(&self) -> String {
+    pub fn sealing_context(&self) -> String {
         format!("oauth/{}/{}", self.tenant, self.name)
     }
 }
@@ -346,7 +346,7 @@ pub struct OAuthState {
     /// The owner of the tokens.
     pub owner: OAuthOwner,
     /// The tokens, encrypted; absent before the first renewal.
-    pub tokens: Option<Sealed>,
+    pub tokens: Option<SealedSecret>,
     /// Until when one node has the exclusive right to renew.
     pub renewing_until: Option<Time>,
     /// The version, which increases with each write.

@@ -6,12 +6,12 @@ use super::{AddressError, EmailAddress, NAME_OCTETS_MAX, is_atext};
 
 /// An address with an optional display name, such as `"Doe, Jane" <jane@example.org>`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Mailbox {
+pub struct NamedAddress {
     name: Option<String>,
     address: EmailAddress,
 }
 
-impl Mailbox {
+impl NamedAddress {
     /// A mailbox from its parts. The name is trimmed; an empty name counts as absent.
     pub fn new(name: Option<&str>, address: EmailAddress) -> Result<Self, AddressError> {
         // Checked before trimming, which would remove a line break at either end.
@@ -41,13 +41,13 @@ impl Mailbox {
     }
 }
 
-impl From<EmailAddress> for Mailbox {
+impl From<EmailAddress> for NamedAddress {
     fn from(address: EmailAddress) -> Self {
         Self { name: None, address }
     }
 }
 
-impl FromStr for Mailbox {
+impl FromStr for NamedAddress {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
@@ -108,7 +108,7 @@ fn needs_quotes(c: char) -> bool {
     matches!(c, ',' | ';' | ':' | '@' | '"' | '\\' | '<' | '>')
 }
 
-impl fmt::Display for Mailbox {
+impl fmt::Display for NamedAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write;
         let Some(name) = &self.name else {

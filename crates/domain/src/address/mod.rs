@@ -1,6 +1,6 @@
 //! Email addresses: the addr-spec of an envelope and the mailbox of a header.
 //!
-//! [`EmailAddress`] is an RFC 5321 `Mailbox` with the RFC 6531 extension (UTF-8); [`Mailbox`] adds a display
+//! [`EmailAddress`] is an RFC 5321 `NamedAddress` with the RFC 6531 extension (UTF-8); [`NamedAddress`] adds a display
 //! name. Both are parsed once, by intake, so that a value of these types can be written into an SMTP command
 //! or a header without another check. They never contain a control character. An address contains no white
 //! space and no invisible character, not even quoted, because nothing legitimate needs them and attacks do.
@@ -27,7 +27,7 @@ pub mod suppression;
 
 pub use idn::domain_to_unicode;
 pub use list::split_list;
-pub use mailbox::Mailbox;
+pub use mailbox::NamedAddress;
 
 /// The longest address: a path of 256 octets (RFC 5321, 4.5.3.1.3) without its angle brackets. The local part
 /// has no separate bound: RFC 5321 (4.5.3.1.1) names 64 octets, but VERP, SRS and BATV write a complete
@@ -325,7 +325,7 @@ macro_rules! serde_as_string {
 }
 
 serde_as_string!(EmailAddress);
-serde_as_string!(Mailbox);
+serde_as_string!(NamedAddress);
 
 #[cfg(test)]
 mod tests;

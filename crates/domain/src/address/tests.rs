@@ -8,7 +8,7 @@ fn address(text: &str) -> Result<EmailAddress, AddressError> {
     text.parse()
 }
 
-fn mailbox(text: &str) -> Result<Mailbox, AddressError> {
+fn mailbox(text: &str) -> Result<NamedAddress, AddressError> {
     text.parse()
 }
 
@@ -201,7 +201,7 @@ fn lists_groups_and_broken_mailboxes_are_refused() {
 
 #[test]
 fn serde_speaks_strings_and_refuses_what_parsing_refuses() {
-    let parsed: Mailbox = serde_json::from_str(r#""Jane <jane@example.org>""#).unwrap();
+    let parsed: NamedAddress = serde_json::from_str(r#""Jane <jane@example.org>""#).unwrap();
     assert_eq!(serde_json::to_string(&parsed).unwrap(), r#""Jane <jane@example.org>""#);
     let error = serde_json::from_str::<EmailAddress>(r#""nobody""#).unwrap_err();
     assert!(error.to_string().contains("no @"), "{error}");
@@ -224,7 +224,7 @@ proptest! {
     #[test]
     fn a_displayed_mailbox_parses_to_itself(name in any::<String>(), local in r#"[a-zé"\\<>,@!.]{1,12}"#) {
         let quoted = format!("\"{}\"@Example.org", local.replace('\\', "\\\\").replace('"', "\\\""));
-        let Ok(built) = Mailbox::new(Some(&name), address(&quoted).unwrap()) else { return Ok(()) };
+        let Ok(built) = NamedAddress::new(Some(&name), address(&quoted).unwrap()) else { return Ok(()) };
         prop_assert_eq!(mailbox(&built.to_string()), Ok(built));
     }
 }

@@ -1,21 +1,27 @@
 //! The names of events in the reference systems, which depend on the events before and after.
 
-use super::{Sense, Told};
+use super::{CallbackProgress, EventConsequence};
 use crate::message::{
-    State,
-    event::{Event, EventKind},
+    MessageState,
+    event::{EventKind, MessageEvent},
 };
 
 /// How far the callback about a message's end has come, from the latest event about it. `is_open` says that a
 /// notification is still due; a callback that was given up is not under way.
-pub fn told_000(events: &[Event], state: State, is_open: bool) -> Told {
+pub fn callback_progress_000(
+    events: &[MessageEvent],
+    state: MessageState,
+    is_open: bool,
+) -> CallbackProgress {
     if !state.status().is_final() {
-        return Told::No;
+        return CallbackProgress::NotBegun;
     }
-    let says = |event: &Event| is_told_of(event.kind).then_some(event.kind).or_else(|| move_before(event));
+    let says = |event: &MessageEvent| {
+        is_callback_event(event.kind).then_some(event.kind).or_else(|| move_before(event))
+    };
     match events.iter().rev().find_map(says) {
-        Some(EventKind::Notified) => Told::Acknowledged,
-        Some(EventKind::Notifying) if is_open => Told::Calling,
+        Some(EventKind::Notified) => CallbackProgress::Acknowledged,
+        Some(EventKind::Notifying) if is_open => CallbackProgress::Calling,
         Some(
             EventKind::Accepted
             | EventKind::Validated
@@ -52,50 +58,53 @@ pub fn told_000(events: &[Event], state: State, is_open: bool) -> Told {
             | EventKind::Resubscribed
             | EventKind::Replied,
         )
-        | None => Told::No,
+        | None => CallbackProgress::NotBegun,
     }
 }
 
 /// Whether an event is about a callback. In reference 000 such an event changes the state of a mail; here it
 /// does not.
-pub fn is_told_of(kind: EventKind) -> bool {
+pub fn is_callback_event(kind: EventKind) -> bool {
     matches!(kind, EventKind::Notifying | EventKind::Notified)
 }
 
-/// The kinds of events that change the state of a message, for [`told_000`] in SQL.
+/// The kinds of events that change the state of a message, for [`callback_progress_000`] in SQL.
 pub fn moves() -> impl Iterator<Item = EventKind> {
     EventKind::ALL.iter().copied().filter(|kind| is_move(*kind))
 }
 
 /// What an event adds to `email_statuses` of reference 000, if anything.
-pub fn history_000(kind: EventKind, sense: Sense) -> Option<&'static str> {
+pub fn history_000(kind: EventKind, sense: EventConsequence) -> Option<&'static str> {
     Some(match kind {
         EventKind::Accepted => "ACCEPTED",
         EventKind::Validating => "INTAKING",
         EventKind::Invalid => "INVALID",
         EventKind::Ready => "READY",
         EventKind::Scheduled | EventKind::Replayed => match sense {
-            Sense::Intake => "ACCEPTED",
-            Sense::Plain | Sense::Sent | Sense::Failed | Sense::Retry => "READY",
+            EventConsequence::Intake => "ACCEPTED",
+            EventConsequence::Plain
+            | EventConsequence::Sent
+            | EventConsequence::Failed
+            | EventConsequence::Retry => "READY",
         },
         EventKind::Sending | EventKind::InDoubt => "PROCESSING",
         EventKind::Sent => "SENT",
         EventKind::Captured => "CAPTURED",
         EventKind::Failed | EventKind::Cancelled | EventKind::Expired | EventKind::Suppressed => "FAILED",
         EventKind::Resolved => match sense {
-            Sense::Sent => "SENT",
-            Sense::Failed => "FAILED",
-            Sense::Plain | Sense::Retry | Sense::Intake => "READY",
+            EventConsequence::Sent => "SENT",
+            EventConsequence::Failed => "FAILED",
+            EventConsequence::Plain | EventConsequence::Retry | EventConsequence::Intake => "READY",
         },
         EventKind::Notifying => match sense {
-            Sense::Sent => "CALLING-SENT-CALLBACK",
-            Sense::Failed => "CALLING-FAILED-CALLBACK",
-            Sense::Plain | Sense::Retry | Sense::Intake => return None,
+            EventConsequence::Sent => "CALLING-SENT-CALLBACK",
+            EventConsequence::Failed => "CALLING-FAILED-CALLBACK",
+            EventConsequence::Plain | EventConsequence::Retry | EventConsequence::Intake => return None,
         },
         EventKind::Notified => match sense {
-            Sense::Sent => "SENT-ACKNOWLEDGED",
-            Sense::Failed => "FAILED-ACKNOWLEDGED",
-            Sense::Plain | Sense::Retry | Sense::Intake => return None,
+            EventConsequence::Sent => "SENT-ACKNOWLEDGED",
+            EventConsequence::Failed => "FAILED-ACKNOWLEDGED",
+            EventConsequence::Plain | EventConsequence::Retry | EventConsequence::Intake => return None,
         },
         // `ready` already reported the checks, and `sending` the attempt.
         EventKind::Validated
@@ -120,13 +129,16 @@ pub fn history_000(kind: EventKind, sense: Sense) -> Option<&'static str> {
 }
 
 /// What an event adds to `email_events` of reference 004, if anything.
-pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
+pub fn event_004(kind: EventKind, sense: EventConsequence) -> Option<&'static str> {
     Some(match kind {
         EventKind::Accepted => "RECEIVED",
         EventKind::Validated => "VALIDATED",
         EventKind::Replayed => match sense {
-            Sense::Intake => "RECEIVED",
-            Sense::Plain | Sense::Sent | Sense::Failed | Sense::Retry => "VALIDATED",
+            EventConsequence::Intake => "RECEIVED",
+            EventConsequence::Plain
+            | EventConsequence::Sent
+            | EventConsequence::Failed
+            | EventConsequence::Retry => "VALIDATED",
         },
         EventKind::Invalid => "VALIDATION_FAILED",
         EventKind::Sending => "SENT_ATTEMPT",
@@ -136,13 +148,16 @@ pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
         // The first `ready` adds nothing to `validated`, and a doubt that is not resent adds nothing to
         // `sending`.
         EventKind::Scheduled | EventKind::Ready | EventKind::InDoubt => match sense {
-            Sense::Retry => "RETRY_SCHEDULED",
-            Sense::Plain | Sense::Sent | Sense::Failed | Sense::Intake => return None,
+            EventConsequence::Retry => "RETRY_SCHEDULED",
+            EventConsequence::Plain
+            | EventConsequence::Sent
+            | EventConsequence::Failed
+            | EventConsequence::Intake => return None,
         },
         EventKind::Resolved => match sense {
-            Sense::Sent => "SENT",
-            Sense::Failed => "FAILED",
-            Sense::Plain | Sense::Retry | Sense::Intake => "VALIDATED",
+            EventConsequence::Sent => "SENT",
+            EventConsequence::Failed => "FAILED",
+            EventConsequence::Plain | EventConsequence::Retry | EventConsequence::Intake => "VALIDATED",
         },
         // `sending` already reported the attempt.
         EventKind::Validating
@@ -170,38 +185,40 @@ pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
 
 /// What the event at index `at` of a message's history led to; `state` is the current state. The views
 /// compute the same in SQL.
-pub fn sense(events: &[Event], at: usize, state: State) -> Sense {
-    let Some(event) = events.get(at) else { return Sense::Plain };
-    let begins_attempt = |event: &&Event| matches!(event.kind, EventKind::Sending | EventKind::Resent);
+pub fn sense(events: &[MessageEvent], at: usize, state: MessageState) -> EventConsequence {
+    let Some(event) = events.get(at) else { return EventConsequence::Plain };
+    let begins_attempt = |event: &&MessageEvent| matches!(event.kind, EventKind::Sending | EventKind::Resent);
     match event.kind {
-        EventKind::Scheduled if is_after(events, at, EventKind::Validating) => Sense::Intake,
-        EventKind::Scheduled if events[..at].iter().any(|event| begins_attempt(&event)) => Sense::Retry,
+        EventKind::Scheduled if is_after(events, at, EventKind::Validating) => EventConsequence::Intake,
+        EventKind::Scheduled if events[..at].iter().any(|event| begins_attempt(&event)) => {
+            EventConsequence::Retry
+        }
         // A message that is returned only to be ended is not tried again.
         EventKind::Ready if will_retry(event) && events[..at].iter().any(|event| begins_attempt(&event)) => {
-            Sense::Retry
+            EventConsequence::Retry
         }
-        EventKind::InDoubt if will_retry(event) => Sense::Retry,
+        EventKind::InDoubt if will_retry(event) => EventConsequence::Retry,
         EventKind::Replayed
             if events[..at].iter().rev().find_map(move_before) == Some(EventKind::Invalid) =>
         {
-            Sense::Intake
+            EventConsequence::Intake
         }
         EventKind::Resolved => match (events[at + 1..].iter().find_map(move_after), state) {
-            (None, State::Sent) => Sense::Sent,
-            (None, State::Failed) | (Some(EventKind::Replayed), _) => Sense::Failed,
+            (None, MessageState::Sent) => EventConsequence::Sent,
+            (None, MessageState::Failed) | (Some(EventKind::Replayed), _) => EventConsequence::Failed,
             (
                 None,
-                State::Accepted
-                | State::Validating
-                | State::Ready
-                | State::Scheduled(_)
-                | State::Sending { .. }
-                | State::Invalid
-                | State::InDoubt
-                | State::Suppressed
-                | State::Cancelled
-                | State::Expired
-                | State::Captured,
+                MessageState::Accepted
+                | MessageState::Validating
+                | MessageState::Ready
+                | MessageState::Scheduled(_)
+                | MessageState::Sending { .. }
+                | MessageState::Invalid
+                | MessageState::InDoubt
+                | MessageState::Suppressed
+                | MessageState::Cancelled
+                | MessageState::Expired
+                | MessageState::Captured,
             )
             | (
                 Some(
@@ -241,11 +258,13 @@ pub fn sense(events: &[Event], at: usize, state: State) -> Sense {
                     | EventKind::Replied,
                 ),
                 _,
-            ) => Sense::Plain,
+            ) => EventConsequence::Plain,
         },
         EventKind::Notifying | EventKind::Notified => {
             match (events[..at].iter().rev().find_map(move_before), state) {
-                (Some(EventKind::Sent), _) | (Some(EventKind::Resolved), State::Sent) => Sense::Sent,
+                (Some(EventKind::Sent), _) | (Some(EventKind::Resolved), MessageState::Sent) => {
+                    EventConsequence::Sent
+                }
                 (
                     Some(
                         EventKind::Failed
@@ -256,7 +275,7 @@ pub fn sense(events: &[Event], at: usize, state: State) -> Sense {
                         | EventKind::Captured,
                     ),
                     _,
-                ) => Sense::Failed,
+                ) => EventConsequence::Failed,
                 (
                     Some(
                         EventKind::Accepted
@@ -290,7 +309,7 @@ pub fn sense(events: &[Event], at: usize, state: State) -> Sense {
                     )
                     | None,
                     _,
-                ) => Sense::Plain,
+                ) => EventConsequence::Plain,
             }
         }
         EventKind::Accepted
@@ -324,17 +343,17 @@ pub fn sense(events: &[Event], at: usize, state: State) -> Sense {
         | EventKind::Validating
         | EventKind::Unsubscribed
         | EventKind::Resubscribed
-        | EventKind::Replied => Sense::Plain,
+        | EventKind::Replied => EventConsequence::Plain,
     }
 }
 
 /// Whether the event at index `at` comes right after one of `kind`.
-fn is_after(events: &[Event], at: usize, kind: EventKind) -> bool {
+fn is_after(events: &[MessageEvent], at: usize, kind: EventKind) -> bool {
     at.checked_sub(1).is_some_and(|before| events[before].kind == kind)
 }
 
 /// Whether the data of an event says that the message will be tried again.
-fn will_retry(event: &Event) -> bool {
+fn will_retry(event: &MessageEvent) -> bool {
     #[derive(serde::Deserialize)]
     struct RetryData {
         #[serde(default)]
@@ -345,7 +364,7 @@ fn will_retry(event: &Event) -> bool {
 }
 
 /// The kind of an event that follows a resolution, if it changes the state.
-fn move_after(event: &Event) -> Option<EventKind> {
+fn move_after(event: &MessageEvent) -> Option<EventKind> {
     let moves = matches!(
         event.kind,
         EventKind::Sending
@@ -359,7 +378,7 @@ fn move_after(event: &Event) -> Option<EventKind> {
 }
 
 /// The kind of an event, if it changes the state.
-fn move_before(event: &Event) -> Option<EventKind> {
+fn move_before(event: &MessageEvent) -> Option<EventKind> {
     is_move(event.kind).then_some(event.kind)
 }
 

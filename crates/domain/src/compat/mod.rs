@@ -8,17 +8,17 @@ mod history;
 
 use serde_json::Value;
 
-pub use self::history::{event_004, history_000, is_told_of, moves, sense, told_000};
+pub use self::history::{callback_progress_000, event_004, history_000, is_callback_event, moves, sense};
 use crate::{
     inbound::InboundState,
-    message::{State, Wait},
+    message::{MessageState, ScheduleReason},
 };
 
 /// How far the callbacks about a message's end have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum CallbackProgress {
     /// No callback was asked for, or one has not begun.
-    No = 0,
+    NotBegun = 0,
     /// A callback is under way.
     Calling = 1,
     /// Every subscriber has acknowledged.
@@ -27,7 +27,7 @@ pub enum Told {
 
 /// What else decides the status of a message in reference 001, besides its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Status001Basis {
     /// Only its state.
     Plain = 0,
     /// Its tenant or batch is suspended.
@@ -42,7 +42,7 @@ pub enum Standing {
 
 /// What an event led to, if its kind does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sense {
+pub enum EventConsequence {
     /// Its kind says it, or it led to none of the following.
     Plain = 0,
     /// The message is sent.
@@ -57,7 +57,7 @@ pub enum Sense {
 
 /// Whether a message of reference 004 will be tried again after an attempt, if its state does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trial {
+pub enum RetryExpectation {
     /// Its state says it, or no attempt was made.
     Plain = 0,
     /// An attempt was made and used no retry: the account is at fault, or the message is in doubt and will be
@@ -65,33 +65,33 @@ pub enum Trial {
     Again = 1,
 }
 
-impl Trial {
+impl RetryExpectation {
     /// The trial of a message in `state` after `attempts` attempts. `is_due` says whether it continues
     /// without an operator. The views compute the same in SQL.
-    pub fn of(state: State, attempts: i64, is_due: bool) -> Self {
+    pub fn of(state: MessageState, attempts: i64, is_due: bool) -> Self {
         match state {
-            State::Ready if attempts > 0 => Self::Again,
-            State::InDoubt if is_due => Self::Again,
-            State::Accepted
-            | State::Validating
-            | State::Ready
-            | State::Scheduled(_)
-            | State::Sending { .. }
-            | State::Sent
-            | State::Failed
-            | State::Invalid
-            | State::InDoubt
-            | State::Suppressed
-            | State::Cancelled
-            | State::Expired
-            | State::Captured => Self::Plain,
+            MessageState::Ready if attempts > 0 => Self::Again,
+            MessageState::InDoubt if is_due => Self::Again,
+            MessageState::Accepted
+            | MessageState::Validating
+            | MessageState::Ready
+            | MessageState::Scheduled(_)
+            | MessageState::Sending { .. }
+            | MessageState::Sent
+            | MessageState::Failed
+            | MessageState::Invalid
+            | MessageState::InDoubt
+            | MessageState::Suppressed
+            | MessageState::Cancelled
+            | MessageState::Expired
+            | MessageState::Captured => Self::Plain,
         }
     }
 }
 
 /// The outcome of the messages that forwarded a mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forwarded {
+pub enum ForwardOutcome {
     /// The mail was not forwarded.
     Nothing = 0,
     /// All are sent.
@@ -105,44 +105,57 @@ pub enum Forwarded {
 }
 
 /// What `emails.status` of reference 000 says.
-pub fn status_000(state: State, callback: Told) -> &'static str {
+pub fn status_000(state: MessageState, callback: CallbackProgress) -> &'static str {
     match (state, callback) {
-        (State::Accepted | State::Scheduled(Wait::Fetch), _) => "ACCEPTED",
-        (State::Validating, _) => "INTAKING",
-        (State::Ready | State::Scheduled(Wait::SendAt | Wait::Retry), _) => "READY",
-        (State::Sending { .. } | State::InDoubt, _) => "PROCESSING",
-        (State::Invalid, _) => "INVALID",
-        (State::Sent, Told::No) => "SENT",
-        (State::Sent, Told::Calling) => "CALLING-SENT-CALLBACK",
-        (State::Sent, Told::Acknowledged) => "SENT-ACKNOWLEDGED",
-        // The callback reports that it was not sent.
-        (State::Captured, Told::No) => "CAPTURED",
+        (MessageState::Accepted | MessageState::Scheduled(ScheduleReason::Fetch), _) => "ACCEPTED",
+        (MessageState::Validating, _) => "INTAKING",
         (
-            State::Failed | State::Suppressed | State::Cancelled | State::Expired | State::Captured,
+            MessageState::Ready | MessageState::Scheduled(ScheduleReason::SendAt | ScheduleReason::Retry),
+            _,
+        ) => "READY",
+        (MessageState::Sending { .. } | MessageState::InDoubt, _) => "PROCESSING",
+        (MessageState::Invalid, _) => "INVALID",
+        (MessageState::Sent, CallbackProgress::NotBegun) => "SENT",
+        (MessageState::Sent, CallbackProgress::Calling) => "CALLING-SENT-CALLBACK",
+        (MessageState::Sent, CallbackProgress::Acknowledged) => "SENT-ACKNOWLEDGED",
+        // The callback reports that it was not sent.
+        (MessageState::Captured, CallbackProgress::NotBegun) => "CAPTURED",
+        (
+            MessageState::Failed
+            | MessageState::Suppressed
+            | MessageState::Cancelled
+            | MessageState::Expired
+            | MessageState::Captured,
             callback,
         ) => match callback {
-            Told::No => "FAILED",
-            Told::Calling => "CALLING-FAILED-CALLBACK",
-            Told::Acknowledged => "FAILED-ACKNOWLEDGED",
+            CallbackProgress::NotBegun => "FAILED",
+            CallbackProgress::Calling => "CALLING-FAILED-CALLBACK",
+            CallbackProgress::Acknowledged => "FAILED-ACKNOWLEDGED",
         },
     }
 }
 
 /// The state that a message of reference 001 is in.
-pub fn status_001(state: State, standing: Standing) -> &'static str {
+pub fn status_001(state: MessageState, standing: Status001Basis) -> &'static str {
     match (state, standing) {
-        (_, Standing::Suspended) => "SUSPENDED",
-        (_, Standing::Bounced) => "BOUNCED",
-        (_, Standing::Reported) => "REPORTED",
-        (_, Standing::Due) => "PENDING",
-        (State::Accepted | State::Validating | State::Ready, Standing::Plain) => "PENDING",
-        (State::Scheduled(_), Standing::Plain) => "DEFERRED",
-        (State::Sending { .. } | State::InDoubt, Standing::Plain) => "SENDING",
-        (State::Sent, Standing::Plain) => "SENT",
-        (State::Captured, Standing::Plain) => "CAPTURED",
+        (_, Status001Basis::Suspended) => "SUSPENDED",
+        (_, Status001Basis::Bounced) => "BOUNCED",
+        (_, Status001Basis::Reported) => "REPORTED",
+        (_, Status001Basis::Due) => "PENDING",
+        (MessageState::Accepted | MessageState::Validating | MessageState::Ready, Status001Basis::Plain) => {
+            "PENDING"
+        }
+        (MessageState::Scheduled(_), Status001Basis::Plain) => "DEFERRED",
+        (MessageState::Sending { .. } | MessageState::InDoubt, Status001Basis::Plain) => "SENDING",
+        (MessageState::Sent, Status001Basis::Plain) => "SENT",
+        (MessageState::Captured, Status001Basis::Plain) => "CAPTURED",
         (
-            State::Failed | State::Invalid | State::Suppressed | State::Cancelled | State::Expired,
-            Standing::Plain,
+            MessageState::Failed
+            | MessageState::Invalid
+            | MessageState::Suppressed
+            | MessageState::Cancelled
+            | MessageState::Expired,
+            Status001Basis::Plain,
         ) => "ERROR",
     }
 }
@@ -185,32 +198,36 @@ impl Bounce001 {
 pub const BOUNCED: &str = "it bounced";
 
 /// What `email_outbox.status` and `email_logs.status` of reference 004 say.
-pub fn status_004(state: State, trial: Trial) -> &'static str {
+pub fn status_004(state: MessageState, trial: RetryExpectation) -> &'static str {
     match state {
-        State::Ready | State::InDoubt if trial == Trial::Again => "RETRY_SCHEDULED",
-        State::Accepted | State::Validating | State::Scheduled(Wait::Fetch) => "RECEIVED",
-        State::Ready | State::Scheduled(Wait::SendAt) => "VALIDATED",
-        State::Scheduled(Wait::Retry) => "RETRY_SCHEDULED",
-        State::Sending { .. } | State::InDoubt => "SENT_ATTEMPT",
-        State::Sent => "SENT",
-        State::Captured => "CAPTURED",
-        State::Failed | State::Suppressed | State::Cancelled | State::Expired => "FAILED",
-        State::Invalid => "VALIDATION_FAILED",
+        MessageState::Ready | MessageState::InDoubt if trial == RetryExpectation::Again => "RETRY_SCHEDULED",
+        MessageState::Accepted
+        | MessageState::Validating
+        | MessageState::Scheduled(ScheduleReason::Fetch) => "RECEIVED",
+        MessageState::Ready | MessageState::Scheduled(ScheduleReason::SendAt) => "VALIDATED",
+        MessageState::Scheduled(ScheduleReason::Retry) => "RETRY_SCHEDULED",
+        MessageState::Sending { .. } | MessageState::InDoubt => "SENT_ATTEMPT",
+        MessageState::Sent => "SENT",
+        MessageState::Captured => "CAPTURED",
+        MessageState::Failed | MessageState::Suppressed | MessageState::Cancelled | MessageState::Expired => {
+            "FAILED"
+        }
+        MessageState::Invalid => "VALIDATION_FAILED",
     }
 }
 
 /// What `monitored_emails_tasks.status` of reference 002 says.
-pub fn status_002(state: InboundState, forwarded: Forwarded) -> &'static str {
+pub fn status_002(state: InboundState, forwarded: ForwardOutcome) -> &'static str {
     match (state, forwarded) {
         (InboundState::Received, _) => "received",
-        (InboundState::Routing, _) | (InboundState::Routed, Forwarded::Open) => "in_progress",
-        (InboundState::Routed, Forwarded::Sent) => "forwarded",
+        (InboundState::Routing, _) | (InboundState::Routed, ForwardOutcome::Open) => "in_progress",
+        (InboundState::Routed, ForwardOutcome::Sent) => "forwarded",
         // Reference 002 has no word for an unknown outcome, and each of its words would be a guess.
-        (InboundState::Routed, Forwarded::Unknown) => "unknown",
-        (InboundState::Routed, Forwarded::Nothing) | (InboundState::NoMatch | InboundState::Gone, _) => {
+        (InboundState::Routed, ForwardOutcome::Unknown) => "unknown",
+        (InboundState::Routed, ForwardOutcome::Nothing) | (InboundState::NoMatch | InboundState::Gone, _) => {
             "skipped_no_match"
         }
-        (InboundState::Routed, Forwarded::Failed) | (InboundState::Waiting | InboundState::Dead, _) => {
+        (InboundState::Routed, ForwardOutcome::Failed) | (InboundState::Waiting | InboundState::Dead, _) => {
             "error"
         }
     }

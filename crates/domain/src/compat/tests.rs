@@ -1,17 +1,17 @@
 use super::*;
 use crate::{
-    message::event::{Event, EventKind},
+    message::event::{EventKind, MessageEvent},
     time::Time,
 };
 
-fn words(kinds: &[EventKind], state: State) -> Vec<&'static str> {
-    let event = |(seq, kind): (usize, &EventKind)| Event {
+fn words(kinds: &[EventKind], state: MessageState) -> Vec<&'static str> {
+    let event = |(seq, kind): (usize, &EventKind)| MessageEvent {
         seq: seq as i64,
         at: Time::from_millis(0),
         kind: *kind,
         data: None,
     };
-    let events: Vec<Event> = kinds.iter().enumerate().map(event).collect();
+    let events: Vec<MessageEvent> = kinds.iter().enumerate().map(event).collect();
     let word = |at: usize| history_000(events[at].kind, sense(&events, at, state));
     (0..events.len()).filter_map(word).collect()
 }
@@ -22,7 +22,7 @@ fn a_history_is_told_in_the_words_of_reference_000() {
     assert_eq!(
         words(
             &[Accepted, Ready, Sending, Scheduled, Sending, Sent, Notifying, Notified, Bounced],
-            State::Sent
+            MessageState::Sent
         ),
         [
             "ACCEPTED",
@@ -36,32 +36,56 @@ fn a_history_is_told_in_the_words_of_reference_000() {
         ]
     );
     assert_eq!(
-        words(&[Sending, InDoubt, Resolved, Notifying], State::Failed),
+        words(&[Sending, InDoubt, Resolved, Notifying], MessageState::Failed),
         ["PROCESSING", "PROCESSING", "FAILED", "CALLING-FAILED-CALLBACK"]
     );
-    assert_eq!(words(&[InDoubt, Resolved], State::Sent), ["PROCESSING", "SENT"]);
-    assert_eq!(words(&[InDoubt, Resolved, Sending], State::Sent), ["PROCESSING", "READY", "PROCESSING"]);
-    assert_eq!(words(&[Accepted, Notifying], State::Ready), ["ACCEPTED"], "the message has not ended");
+    assert_eq!(words(&[InDoubt, Resolved], MessageState::Sent), ["PROCESSING", "SENT"]);
     assert_eq!(
-        words(&[Accepted, Validating, Scheduled, Validating, Invalid, Notifying, Replayed], State::Accepted),
+        words(&[InDoubt, Resolved, Sending], MessageState::Sent),
+        ["PROCESSING", "READY", "PROCESSING"]
+    );
+    assert_eq!(words(&[Accepted, Notifying], MessageState::Ready), ["ACCEPTED"], "the message has not ended");
+    assert_eq!(
+        words(
+            &[Accepted, Validating, Scheduled, Validating, Invalid, Notifying, Replayed],
+            MessageState::Accepted
+        ),
         ["ACCEPTED", "INTAKING", "ACCEPTED", "INTAKING", "INVALID", "ACCEPTED"]
     );
-    assert_eq!(words(&[Accepted, Validated, Ready], State::Ready), ["ACCEPTED", "READY"], "no intake");
+    assert_eq!(words(&[Accepted, Validated, Ready], MessageState::Ready), ["ACCEPTED", "READY"], "no intake");
 }
 
 #[test]
 fn the_history_says_how_far_a_callback_has_come() {
     use EventKind::*;
     let progress = |kinds: &[EventKind], state, is_open| {
-        let event = |kind: &EventKind| Event { seq: 1, at: Time::from_millis(0), kind: *kind, data: None };
-        told_000(&kinds.iter().map(event).collect::<Vec<_>>(), state, is_open)
+        let event =
+            |kind: &EventKind| MessageEvent { seq: 1, at: Time::from_millis(0), kind: *kind, data: None };
+        callback_progress_000(&kinds.iter().map(event).collect::<Vec<_>>(), state, is_open)
     };
-    assert_eq!(progress(&[Sent], State::Sent, true), Told::No, "no callback has begun");
-    assert_eq!(progress(&[Sent, Notifying, Delivered], State::Sent, true), Told::Calling);
-    assert_eq!(progress(&[Sent, Notifying], State::Sent, false), Told::No, "it was given up");
-    assert_eq!(progress(&[Sent, Notifying, Notified], State::Sent, false), Told::Acknowledged);
-    assert_eq!(progress(&[Failed, Notifying, Notified, Replayed], State::Ready, false), Told::No);
-    assert_eq!(progress(&[Failed, Notified, Replayed, Sending, Sent], State::Sent, false), Told::No);
+    assert_eq!(
+        progress(&[Sent], MessageState::Sent, true),
+        CallbackProgress::NotBegun,
+        "no callback has begun"
+    );
+    assert_eq!(progress(&[Sent, Notifying, Delivered], MessageState::Sent, true), CallbackProgress::Calling);
+    assert_eq!(
+        progress(&[Sent, Notifying], MessageState::Sent, false),
+        CallbackProgress::NotBegun,
+        "it was given up"
+    );
+    assert_eq!(
+        progress(&[Sent, Notifying, Notified], MessageState::Sent, false),
+        CallbackProgress::Acknowledged
+    );
+    assert_eq!(
+        progress(&[Failed, Notifying, Notified, Replayed], MessageState::Ready, false),
+        CallbackProgress::NotBegun
+    );
+    assert_eq!(
+        progress(&[Failed, Notified, Replayed, Sending, Sent], MessageState::Sent, false),
+        CallbackProgress::NotBegun
+    );
 }
 
 #[test]
@@ -84,14 +108,14 @@ fn a_bounce_has_the_code_and_the_words_of_the_server_that_refused_it() {
 #[test]
 fn a_retry_differs_from_a_time_that_was_asked_for() {
     for kind in [EventKind::Scheduled, EventKind::Ready, EventKind::InDoubt] {
-        let senses = [Sense::Plain, Sense::Retry].map(|sense| event_004(kind, sense));
+        let senses = [EventConsequence::Plain, EventConsequence::Retry].map(|sense| event_004(kind, sense));
         assert_eq!(senses, [None, Some("RETRY_SCHEDULED")]);
     }
 }
 
 #[test]
 fn every_delay_after_an_attempt_is_a_retry_of_reference_004() {
-    let event = |kind, data: Option<&str>| Event {
+    let event = |kind, data: Option<&str>| MessageEvent {
         seq: 1,
         at: Time::from_millis(0),
         kind,
@@ -109,31 +133,37 @@ fn every_delay_after_an_attempt_is_a_retry_of_reference_004() {
         event(EventKind::Ready, Some(r#"{"will_retry":false,"reason":"suppressed"}"#)),
         event(EventKind::Suppressed, None),
     ];
-    let words: Vec<_> =
-        (0..events.len()).map(|at| event_004(events[at].kind, sense(&events, at, State::Ready))).collect();
+    let words: Vec<_> = (0..events.len())
+        .map(|at| event_004(events[at].kind, sense(&events, at, MessageState::Ready)))
+        .collect();
     let retry = Some("RETRY_SCHEDULED");
     assert_eq!(words, [None, Some("SENT_ATTEMPT"), retry, retry, None, None, None, Some("FAILED")]);
     for (state, attempts, is_due, word) in [
-        (State::Ready, 0, true, "VALIDATED"),
-        (State::Ready, 8, true, "RETRY_SCHEDULED"),
-        (State::InDoubt, 1, true, "RETRY_SCHEDULED"),
-        (State::InDoubt, 1, false, "SENT_ATTEMPT"),
-        (State::Sent, 8, false, "SENT"),
+        (MessageState::Ready, 0, true, "VALIDATED"),
+        (MessageState::Ready, 8, true, "RETRY_SCHEDULED"),
+        (MessageState::InDoubt, 1, true, "RETRY_SCHEDULED"),
+        (MessageState::InDoubt, 1, false, "SENT_ATTEMPT"),
+        (MessageState::Sent, 8, false, "SENT"),
     ] {
-        assert_eq!(status_004(state, Trial::of(state, attempts, is_due)), word, "{state:?}");
+        assert_eq!(status_004(state, RetryExpectation::of(state, attempts, is_due)), word, "{state:?}");
     }
 }
 
 #[test]
 fn every_state_has_a_word_of_each_system() {
-    let callbacks = [Told::No, Told::Calling, Told::Acknowledged];
-    let standings =
-        [Standing::Plain, Standing::Suspended, Standing::Bounced, Standing::Reported, Standing::Due];
-    for &state in State::ALL {
+    let callbacks = [CallbackProgress::NotBegun, CallbackProgress::Calling, CallbackProgress::Acknowledged];
+    let standings = [
+        Status001Basis::Plain,
+        Status001Basis::Suspended,
+        Status001Basis::Bounced,
+        Status001Basis::Reported,
+        Status001Basis::Due,
+    ];
+    for &state in MessageState::ALL {
         let words = callbacks.map(|callback| status_000(state, callback)).into_iter();
         let words = words.chain(standings.map(|standing| status_001(state, standing)));
         let is_word =
             |word: &str| word.bytes().all(|byte| byte.is_ascii_uppercase() || b"-_".contains(&byte));
-        assert!(words.chain([status_004(state, Trial::Plain)]).all(is_word), "{state:?}");
+        assert!(words.chain([status_004(state, RetryExpectation::Plain)]).all(is_word), "{state:?}");
     }
 }

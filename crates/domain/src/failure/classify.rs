@@ -9,21 +9,21 @@
 mod wording;
 
 use super::{
-    Category::{self, *},
     EnhancedCode,
-    Phase::{self, Auth, Data, Dot, Greeting, Mail, Rcpt},
-    Severity,
+    FailureCategory::{self, *},
+    FailurePhase::{self, Auth, Data, Dot, Greeting, Mail, Rcpt},
+    FailureSeverity,
 };
 use wording::*;
 
 /// A rule: which replies it matches, and what they mean. An empty list matches any.
 struct ReplyRule {
-    phases: &'static [Phase],
+    phases: &'static [FailurePhase],
     codes: ReplyCodes,
     enhanced: &'static [EnhancedStatus],
     says: &'static [&'static str],
-    category: Category,
-    severity: Option<Severity>,
+    category: FailureCategory,
+    severity: Option<FailureSeverity>,
 }
 
 /// Reply codes a rule matches.
@@ -45,34 +45,42 @@ const ANY: ReplyRule = ReplyRule {
     category: Unknown,
     severity: None,
 };
-const SENDING: &[Phase] = &[Greeting, Auth, Mail, Data, Dot];
-const TRANSACTION: &[Phase] = &[Mail, Rcpt, Data, Dot];
+const SENDING: &[FailurePhase] = &[Greeting, Auth, Mail, Data, Dot];
+const TRANSACTION: &[FailurePhase] = &[Mail, Rcpt, Data, Dot];
 /// Microsoft's "banned sender" family.
 #[rustfmt::skip]
 const SUSPENDED_STATUS: &[EnhancedStatus] =
     &[(7, Some(501)), (7, Some(502)), (7, Some(503)), (7, Some(705)), (7, Some(708)), (7, Some(750))];
 
 /// A rule on wording.
-const fn says(phases: &'static [Phase], says: &'static [&'static str], category: Category) -> ReplyRule {
+const fn says(
+    phases: &'static [FailurePhase],
+    says: &'static [&'static str],
+    category: FailureCategory,
+) -> ReplyRule {
     ReplyRule { phases, says, category, ..ANY }
 }
 
 /// A rule on enhanced codes.
 const fn enhanced(
-    phases: &'static [Phase],
+    phases: &'static [FailurePhase],
     enhanced: &'static [EnhancedStatus],
-    category: Category,
+    category: FailureCategory,
 ) -> ReplyRule {
     ReplyRule { phases, enhanced, category, ..ANY }
 }
 
 /// A rule on reply codes.
-const fn code(phases: &'static [Phase], codes: &'static [u16], category: Category) -> ReplyRule {
+const fn code(
+    phases: &'static [FailurePhase],
+    codes: &'static [u16],
+    category: FailureCategory,
+) -> ReplyRule {
     ReplyRule { phases, codes: ReplyCodes::One(codes), category, ..ANY }
 }
 
 /// A rule on all 4xx or 5xx.
-const fn class(phases: &'static [Phase], class: u16, category: Category) -> ReplyRule {
+const fn class(phases: &'static [FailurePhase], class: u16, category: FailureCategory) -> ReplyRule {
     ReplyRule { phases, codes: ReplyCodes::Class(class), category, ..ANY }
 }
 
@@ -91,8 +99,8 @@ const RULES: &[ReplyRule] = &[
     code(TRANSACTION, &[530, 538], Authentication).account(),
     says(&[Mail, Rcpt, Data], NO_AUTH, Authentication).only(5).account(),
     // The relay refuses the connection or the client: no message could change that.
-    class(&[Phase::Tls], 5, Tls).account(),
-    class(&[Phase::Tls], 4, Tls),
+    class(&[FailurePhase::Tls], 5, Tls).account(),
+    class(&[FailurePhase::Tls], 4, Tls),
     class(&[Greeting], 5, Policy).account(),
     says(&[Mail, Rcpt], CLIENT_REFUSED, Policy).only(5).account(),
     // Wording that is clear everywhere.
@@ -148,12 +156,12 @@ const RULES: &[ReplyRule] = &[
 
 impl ReplyRule {
     const fn account(mut self) -> Self {
-        self.severity = Some(Severity::Account);
+        self.severity = Some(FailureSeverity::Account);
         self
     }
 
     const fn transient(mut self) -> Self {
-        self.severity = Some(Severity::Transient);
+        self.severity = Some(FailureSeverity::Transient);
         self
     }
 
@@ -163,7 +171,7 @@ impl ReplyRule {
         self
     }
 
-    fn matches(&self, phase: Phase, code: u16, enhanced: Option<EnhancedCode>, lower: &str) -> bool {
+    fn matches(&self, phase: FailurePhase, code: u16, enhanced: Option<EnhancedCode>, lower: &str) -> bool {
         let code_matches = match self.codes {
             ReplyCodes::Any => true,
             ReplyCodes::Class(class) => code / 100 == class,
@@ -182,15 +190,15 @@ impl ReplyRule {
 
 /// The category and severity of a reply that is not a success. A 2xx or 3xx here is a protocol error.
 pub(super) fn classify(
-    phase: Phase,
+    phase: FailurePhase,
     code: u16,
     enhanced: Option<EnhancedCode>,
     text: &str,
-) -> (Category, Severity) {
+) -> (FailureCategory, FailureSeverity) {
     let by_reply = match code {
-        400..=499 => Severity::Transient,
-        500..=599 => Severity::Permanent,
-        _ => return (Protocol, Severity::Transient),
+        400..=499 => FailureSeverity::Transient,
+        500..=599 => FailureSeverity::Permanent,
+        _ => return (Protocol, FailureSeverity::Transient),
     };
     let lower = text.to_ascii_lowercase();
     RULES

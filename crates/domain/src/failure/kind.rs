@@ -57,7 +57,7 @@ macro_rules! words {
 
 words! {
     /// Where in the conversation with the relay a failure happened.
-    Phase, "phase" {
+    FailurePhase, "phase" {
         /// Name lookup and the TCP connection.
         Connect = "connect",
         /// STARTTLS and the TLS handshake.
@@ -83,7 +83,7 @@ words! {
 
 words! {
     /// What to do about a failure.
-    Severity, "severity" {
+    FailureSeverity, "severity" {
         /// Try again later; it uses a retry.
         Transient = "transient",
         /// Trying again cannot help.
@@ -95,7 +95,7 @@ words! {
 
 words! {
     /// The kind of a failure, for people, filters and metrics.
-    Category, "failure category" {
+    FailureCategory, "failure category" {
         /// The relay could not be reached or the connection broke.
         Network = "network",
         /// A deadline passed.
@@ -157,17 +157,17 @@ mod tests {
 
     #[test]
     fn every_word_reads_back_and_json_spells_it_the_same() {
-        for &category in Category::ALL {
+        for &category in FailureCategory::ALL {
             assert_eq!(category.as_str().parse(), Ok(category));
             assert_eq!(serde_json::to_value(category).unwrap(), category.as_str());
         }
-        for &phase in Phase::ALL {
+        for &phase in FailurePhase::ALL {
             assert_eq!(phase.as_str().parse(), Ok(phase));
         }
-        for &severity in Severity::ALL {
+        for &severity in FailureSeverity::ALL {
             assert_eq!(severity.as_str().parse(), Ok(severity));
         }
-        let error = "weather".parse::<Category>().unwrap_err();
+        let error = "weather".parse::<FailureCategory>().unwrap_err();
         assert_eq!(error.to_string(), r#""weather" is not a known failure category"#);
     }
 }

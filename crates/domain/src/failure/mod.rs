@@ -1,7 +1,7 @@
 //! Why a send failed, in a form that can be stored, counted and acted on.
 //!
-//! A [`Failure`] has a stable machine code (`smtp_550`, `connect_timeout`), a [`Category`] for people and
-//! metrics, the [`Phase`] it happened in, and a [`Severity`] that says what to do. SMTP replies are
+//! A [`SendFailure`] has a stable machine code (`smtp_550`, `connect_timeout`), a [`FailureCategory`] for people and
+//! metrics, the [`FailurePhase`] it happened in, and a [`FailureSeverity`] that says what to do. SMTP replies are
 //! classified by reply code, enhanced code, phase and, if providers agree on nothing else, by wording; the
 //! table is in `classify`. Classification never fails: an unknown reply is `unknown`, and transient unless it
 //! is a 5xx.
@@ -15,7 +15,7 @@ mod classify;
 mod kind;
 
 pub use classify::is_too_many_recipients;
-pub use kind::{Category, Phase, Severity, UnknownFailureWord};
+pub use kind::{FailureCategory, FailurePhase, FailureSeverity, UnknownFailureWord};
 
 /// The longest text of a peer that a failure stores, in characters.
 pub const MESSAGE_CHARS_MAX: usize = 512;
@@ -88,15 +88,15 @@ impl<'de> Deserialize<'de> for EnhancedCode {
 /// Its `Display` leaves the peer's text out: replies repeat addresses, and addresses do not belong into logs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Error)]
 #[error("{code} ({category}, {severity}) in {phase}")]
-pub struct Failure {
+pub struct SendFailure {
     /// Stable machine code: `smtp_550`, `connect_timeout`, `connection_stale`.
     pub code: Cow<'static, str>,
     /// The kind of failure.
-    pub category: Category,
+    pub category: FailureCategory,
     /// Where in the conversation it happened.
-    pub phase: Phase,
+    pub phase: FailurePhase,
     /// What to do about it.
-    pub severity: Severity,
+    pub severity: FailureSeverity,
     /// The three-digit reply, when the peer gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smtp_code: Option<u16>,
@@ -112,13 +112,13 @@ pub struct Failure {
     pub original_code: Option<String>,
 }
 
-impl Failure {
+impl SendFailure {
     /// A failure that has no SMTP reply. `code` must be stable: it is stored, counted and documented.
     pub fn new(
         code: impl Into<Cow<'static, str>>,
-        category: Category,
-        phase: Phase,
-        severity: Severity,
+        category: FailureCategory,
+        phase: FailurePhase,
+        severity: FailureSeverity,
         message: impl AsRef<str>,
     ) -> Self {
         Self {
@@ -134,7 +134,7 @@ impl Failure {
     }
 
     /// Classifies a well-formed reply that is not a success.
-    pub fn from_reply(phase: Phase, code: u16, enhanced: Option<EnhancedCode>, text: &str) -> Self {
+    pub fn from_reply(phase: FailurePhase, code: u16, enhanced: Option<EnhancedCode>, text: &str) -> Self {
         let message = clean(text);
         let enhanced = enhanced.or_else(|| classify::enhanced_in_text(&message));
         let (category, severity) = classify::classify(phase, code, enhanced, &message);
@@ -155,7 +155,7 @@ impl Failure {
     }
 
     /// The connection broke, or could not be established.
-    pub fn io(phase: Phase, kind: io::ErrorKind, message: impl AsRef<str>) -> Self {
+    pub fn io(phase: FailurePhase, kind: io::ErrorKind, message: impl AsRef<str>) -> Self {
         use io::ErrorKind::*;
         let what = match kind {
             TimedOut => {
@@ -166,30 +166,43 @@ impl Failure {
             HostUnreachable | NetworkUnreachable | AddrNotAvailable | NetworkDown => "unreachable",
             _ => "io",
         };
-        let category = if phase == Phase::Tls { Category::Tls } else { Category::Network };
-        Self::new(format!("{phase}_{what}"), category, phase, Severity::Transient, message)
+        let category =
+            if phase == FailurePhase::Tls { FailureCategory::Tls } else { FailureCategory::Network };
+        Self::new(format!("{phase}_{what}"), category, phase, FailureSeverity::Transient, message)
     }
 
     /// The deadline of `phase` passed.
-    pub fn timeout(phase: Phase) -> Self {
+    pub fn timeout(phase: FailurePhase) -> Self {
         let message = format!("no complete answer before the deadline of the {phase} phase");
-        Self::new(format!("{phase}_timeout"), Category::Timeout, phase, Severity::Transient, message)
+        Self::new(
+            format!("{phase}_timeout"),
+            FailureCategory::Timeout,
+            phase,
+            FailureSeverity::Transient,
+            message,
+        )
     }
 
     /// The peer does not speak SMTP correctly. Transient, because it may be a wrong or half-started machine.
-    pub fn protocol(phase: Phase, message: impl AsRef<str>) -> Self {
-        Self::new(format!("{phase}_protocol"), Category::Protocol, phase, Severity::Transient, message)
+    pub fn protocol(phase: FailurePhase, message: impl AsRef<str>) -> Self {
+        Self::new(
+            format!("{phase}_protocol"),
+            FailureCategory::Protocol,
+            phase,
+            FailureSeverity::Transient,
+            message,
+        )
     }
 
     /// Composing or sending this message panicked.
-    pub fn poison(phase: Phase, message: impl AsRef<str>) -> Self {
-        Self::new("poison", Category::Poison, phase, Severity::Permanent, message)
+    pub fn poison(phase: FailurePhase, message: impl AsRef<str>) -> Self {
+        Self::new("poison", FailureCategory::Poison, phase, FailureSeverity::Permanent, message)
     }
 
-    /// This failure, marked as one of a pooled connection that was dead; see [`Failure::is_stale`].
+    /// This failure, marked as one of a pooled connection that was dead; see [`SendFailure::is_stale`].
     pub fn into_stale(mut self) -> Self {
         self.code = STALE.into();
-        self.severity = Severity::Transient;
+        self.severity = FailureSeverity::Transient;
         self
     }
 
@@ -202,31 +215,31 @@ impl Failure {
     /// The category in the coarse words that gateways of this kind share, such as `QUOTA_ERROR`.
     pub fn reference_category(&self) -> &'static str {
         match self.category {
-            Category::Timeout => "TIMEOUT_ERROR",
-            Category::Quota | Category::RateLimited => "QUOTA_ERROR",
-            Category::Configuration | Category::Authentication => "CONFIGURATION_ERROR",
+            FailureCategory::Timeout => "TIMEOUT_ERROR",
+            FailureCategory::Quota | FailureCategory::RateLimited => "QUOTA_ERROR",
+            FailureCategory::Configuration | FailureCategory::Authentication => "CONFIGURATION_ERROR",
             // The message is returned, not failed, but the problem does not go away without an operator.
-            Category::AccountSuspended => "PERMANENT_ERROR",
-            Category::Network
-            | Category::Tls
-            | Category::Greylisted
-            | Category::ServerBusy
-            | Category::TooManyRecipients
-            | Category::MailboxFull
-            | Category::MailboxUnavailable
-            | Category::UnknownRecipient
-            | Category::UnknownDomain
-            | Category::RelayDenied
-            | Category::SenderRejected
-            | Category::Policy
-            | Category::Spam
-            | Category::MessageTooLarge
-            | Category::ContentRejected
-            | Category::Routing
-            | Category::Smtputf8Unsupported
-            | Category::Protocol
-            | Category::Poison
-            | Category::Unknown => match self.is_permanent() {
+            FailureCategory::AccountSuspended => "PERMANENT_ERROR",
+            FailureCategory::Network
+            | FailureCategory::Tls
+            | FailureCategory::Greylisted
+            | FailureCategory::ServerBusy
+            | FailureCategory::TooManyRecipients
+            | FailureCategory::MailboxFull
+            | FailureCategory::MailboxUnavailable
+            | FailureCategory::UnknownRecipient
+            | FailureCategory::UnknownDomain
+            | FailureCategory::RelayDenied
+            | FailureCategory::SenderRejected
+            | FailureCategory::Policy
+            | FailureCategory::Spam
+            | FailureCategory::MessageTooLarge
+            | FailureCategory::ContentRejected
+            | FailureCategory::Routing
+            | FailureCategory::Smtputf8Unsupported
+            | FailureCategory::Protocol
+            | FailureCategory::Poison
+            | FailureCategory::Unknown => match self.is_permanent() {
                 true => "PERMANENT_ERROR",
                 false => "TRANSIENT_ERROR",
             },
@@ -235,18 +248,18 @@ impl Failure {
 
     /// True if a later attempt may help; it uses a retry.
     pub fn is_transient(&self) -> bool {
-        self.severity == Severity::Transient
+        self.severity == FailureSeverity::Transient
     }
 
     /// True if trying again cannot help.
     pub fn is_permanent(&self) -> bool {
-        self.severity == Severity::Permanent
+        self.severity == FailureSeverity::Permanent
     }
 
     /// True if the account is at fault: the mail waits without using a retry, and the account's circuit
     /// opens.
     pub fn is_account(&self) -> bool {
-        self.severity == Severity::Account
+        self.severity == FailureSeverity::Account
     }
 }
 
@@ -289,8 +302,12 @@ mod tests {
 
     #[test]
     fn a_hostile_reply_text_is_cleaned_and_bounded() {
-        let failure =
-            Failure::from_reply(Phase::Rcpt, 550, None, &format!("no\r\n\x1b[31m\0 {}", "ü".repeat(9_000)));
+        let failure = SendFailure::from_reply(
+            FailurePhase::Rcpt,
+            550,
+            None,
+            &format!("no\r\n\x1b[31m\0 {}", "ü".repeat(9_000)),
+        );
         assert_eq!(failure.message.chars().count(), MESSAGE_CHARS_MAX);
         assert!(failure.message.starts_with("no [31m ü"), "{}", failure.message);
         assert!(!failure.message.chars().any(char::is_control));
@@ -298,7 +315,8 @@ mod tests {
 
     #[test]
     fn a_printed_failure_does_not_repeat_addresses() {
-        let failure = Failure::from_reply(Phase::Rcpt, 550, None, "<ann@example.org>: User unknown");
+        let failure =
+            SendFailure::from_reply(FailurePhase::Rcpt, 550, None, "<ann@example.org>: User unknown");
         assert_eq!(failure.to_string(), "smtp_550 (unknown_recipient, permanent) in rcpt");
     }
 
@@ -312,21 +330,23 @@ mod tests {
 
     #[test]
     fn a_failure_survives_json() {
-        let failure = Failure::from_reply(Phase::Rcpt, 550, "5.1.1".parse().ok(), "no such user");
+        let failure = SendFailure::from_reply(FailurePhase::Rcpt, 550, "5.1.1".parse().ok(), "no such user");
         let json = serde_json::to_string(&failure).unwrap();
         assert!(json.contains(r#""category":"unknown_recipient""#), "{json}");
         assert!(json.contains(r#""enhanced":"5.1.1""#), "{json}");
-        assert_eq!(serde_json::from_str::<Failure>(&json).unwrap(), failure);
+        assert_eq!(serde_json::from_str::<SendFailure>(&json).unwrap(), failure);
     }
 
     #[test]
     fn io_errors_have_stable_codes() {
-        let code = |phase, kind| Failure::io(phase, kind, "x").code.into_owned();
-        assert_eq!(code(Phase::Connect, io::ErrorKind::ConnectionRefused), "connect_refused");
-        assert_eq!(code(Phase::Dot, io::ErrorKind::UnexpectedEof), "dot_closed");
-        assert_eq!(code(Phase::Mail, io::ErrorKind::TimedOut), "mail_timeout");
-        assert_eq!(code(Phase::Connect, io::ErrorKind::Other), "connect_io");
-        assert_eq!(Failure::timeout(Phase::Connect).code, "connect_timeout");
-        assert!(Failure::io(Phase::Mail, io::ErrorKind::BrokenPipe, "gone").into_stale().is_stale());
+        let code = |phase, kind| SendFailure::io(phase, kind, "x").code.into_owned();
+        assert_eq!(code(FailurePhase::Connect, io::ErrorKind::ConnectionRefused), "connect_refused");
+        assert_eq!(code(FailurePhase::Dot, io::ErrorKind::UnexpectedEof), "dot_closed");
+        assert_eq!(code(FailurePhase::Mail, io::ErrorKind::TimedOut), "mail_timeout");
+        assert_eq!(code(FailurePhase::Connect, io::ErrorKind::Other), "connect_io");
+        assert_eq!(SendFailure::timeout(FailurePhase::Connect).code, "connect_timeout");
+        assert!(
+            SendFailure::io(FailurePhase::Mail, io::ErrorKind::BrokenPipe, "gone").into_stale().is_stale()
+        );
     }
 }

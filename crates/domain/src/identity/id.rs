@@ -72,10 +72,10 @@ macro_rules! uuid_id {
         }
 
         impl FromStr for $name {
-            type Err = IdError;
+            type Err = InvalidIdentifier;
 
-            fn from_str(text: &str) -> Result<Self, IdError> {
-                Uuid::try_parse(text).map(Self).map_err(|_| IdError("not a UUID".into()))
+            fn from_str(text: &str) -> Result<Self, InvalidIdentifier> {
+                Uuid::try_parse(text).map(Self).map_err(|_| InvalidIdentifier("not a UUID".into()))
             }
         }
     };
@@ -189,7 +189,7 @@ impl LeaseToken {
 /// Why an identifier was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct IdError(String);
+pub struct InvalidIdentifier(String);
 
 macro_rules! name_id {
     ($(#[$doc:meta])* $name:ident, $max:literal, $allowed:literal, $accepts:expr) => {
@@ -209,12 +209,12 @@ macro_rules! name_id {
         }
 
         impl FromStr for $name {
-            type Err = IdError;
+            type Err = InvalidIdentifier;
 
-            fn from_str(text: &str) -> Result<Self, IdError> {
+            fn from_str(text: &str) -> Result<Self, InvalidIdentifier> {
                 let accepts: fn(u8) -> bool = $accepts;
                 if text.is_empty() || text.len() > Self::BYTES_MAX || !text.bytes().all(accepts) {
-                    return Err(IdError(format!(concat!("must be 1 to {} characters of ", $allowed), $max)));
+                    return Err(InvalidIdentifier(format!(concat!("must be 1 to {} characters of ", $allowed), $max)));
                 }
                 Ok(Self(text.into()))
             }

@@ -18,7 +18,7 @@ use crate::{
 /// What a key may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum KeyScope {
     /// Hand over mail, and cancel or retry it.
     Send,
     /// Read messages, events and counts.
@@ -27,41 +27,41 @@ pub enum Scope {
     Manage,
 }
 
-impl Scope {
+impl KeyScope {
     /// Every value.
-    pub const ALL: [Scope; 3] = [Scope::Send, Scope::Read, Scope::Manage];
+    pub const ALL: [KeyScope; 3] = [KeyScope::Send, KeyScope::Read, KeyScope::Manage];
 
     /// The word users see.
     pub fn as_str(self) -> &'static str {
         match self {
-            Scope::Send => "send",
-            Scope::Read => "read",
-            Scope::Manage => "manage",
+            KeyScope::Send => "send",
+            KeyScope::Read => "read",
+            KeyScope::Manage => "manage",
         }
     }
 }
 
 /// A network from which a key may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Network {
+pub struct IpNetwork {
     address: IpAddr,
     bits: u8,
 }
 
 /// Networks outside the public internet.
-const PRIVATE: [Network; 9] = [
-    Network::v4([10, 0, 0, 0], 8),
-    Network::v4([172, 16, 0, 0], 12),
-    Network::v4([192, 168, 0, 0], 16),
-    Network::v4([127, 0, 0, 0], 8),
-    Network::v4([169, 254, 0, 0], 16),
-    Network::v4([100, 64, 0, 0], 10),
-    Network::v6(0xFC00, 7),
-    Network::v6(0xFE80, 10),
-    Network { address: IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), bits: 128 },
+const PRIVATE: [IpNetwork; 9] = [
+    IpNetwork::v4([10, 0, 0, 0], 8),
+    IpNetwork::v4([172, 16, 0, 0], 12),
+    IpNetwork::v4([192, 168, 0, 0], 16),
+    IpNetwork::v4([127, 0, 0, 0], 8),
+    IpNetwork::v4([169, 254, 0, 0], 16),
+    IpNetwork::v4([100, 64, 0, 0], 10),
+    IpNetwork::v6(0xFC00, 7),
+    IpNetwork::v6(0xFE80, 10),
+    IpNetwork { address: IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), bits: 128 },
 ];
 
-impl Network {
+impl IpNetwork {
     const fn v4(octets: [u8; 4], bits: u8) -> Self {
         let [a, b, c, d] = octets;
         Self { address: IpAddr::V4(std::net::Ipv4Addr::new(a, b, c, d)), bits }
@@ -97,7 +97,7 @@ impl Network {
     }
 }
 
-impl FromStr for Network {
+impl FromStr for IpNetwork {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -113,19 +113,19 @@ impl FromStr for Network {
     }
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for IpNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.bits)
     }
 }
 
-impl Serialize for Network {
+impl Serialize for IpNetwork {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Network {
+impl<'de> Deserialize<'de> for IpNetwork {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
@@ -182,9 +182,9 @@ pub struct ApiKey {
     /// The digest of the complete key.
     pub digest: KeyDigest,
     /// What it may do.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<KeyScope>,
     /// The networks from which it may be used; any if empty.
-    pub networks: Vec<Network>,
+    pub networks: Vec<IpNetwork>,
     /// The senders and recipients that it is restricted to.
     pub restrictions: Option<Arc<KeyRestrictions>>,
     /// When it was created.
@@ -247,7 +247,7 @@ mod tests {
             ("2001:db8::/32", "2001:db8:1::1", "2001:db9::1"),
             ("127.0.0.0/8", "::ffff:127.0.0.1", "::1"),
         ] {
-            let parsed: Network = network.parse().unwrap();
+            let parsed: IpNetwork = network.parse().unwrap();
             assert!(parsed.contains(inside.parse().unwrap()), "{inside} in {network}");
             assert!(!parsed.contains(outside.parse().unwrap()), "{outside} not in {network}");
         }
@@ -261,11 +261,11 @@ mod tests {
             ("::1", true),
             ("2001:db8::/32", false),
         ] {
-            assert_eq!(network.parse::<Network>().unwrap().is_private(), is_private, "{network}");
+            assert_eq!(network.parse::<IpNetwork>().unwrap().is_private(), is_private, "{network}");
         }
-        assert!("::/0".parse::<Network>().unwrap().is_everything());
+        assert!("::/0".parse::<IpNetwork>().unwrap().is_everything());
         for wrong in ["", "10.0.0.0/33", "a/8", "10.0.0.0/x", "::/129"] {
-            assert!(wrong.parse::<Network>().is_err(), "{wrong}");
+            assert!(wrong.parse::<IpNetwork>().is_err(), "{wrong}");
         }
     }
 }

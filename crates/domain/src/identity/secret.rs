@@ -24,7 +24,7 @@ pub struct SecretKey {
 
 /// Encrypted bytes: nonce and ciphertext. Safe to store, useless without the key.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Sealed(pub Vec<u8>);
+pub struct SealedSecret(pub Vec<u8>);
 
 /// Why a secret could not be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,7 +83,7 @@ impl SecretKey {
 
     /// Encrypts a secret. `place` is the context that it belongs to, such as a tenant and an account. It
     /// opens in no other context, so a row copied to another tenant is useless.
-    pub fn seal(&self, place: &str, secret: &str) -> Result<Sealed, SecretError> {
+    pub fn seal(&self, place: &str, secret: &str) -> Result<SealedSecret, SecretError> {
         let mut text = secret.as_bytes().to_vec();
         let nonce = self
             .key
@@ -91,11 +91,11 @@ impl SecretKey {
             .map_err(|_| SecretError::Seal)?;
         let mut sealed = nonce.as_ref().to_vec();
         sealed.append(&mut text);
-        Ok(Sealed(sealed))
+        Ok(SealedSecret(sealed))
     }
 
     /// Decrypts a secret that was sealed for the same context, by this key or a predecessor.
-    pub fn open(&self, place: &str, sealed: &Sealed) -> Result<String, SecretError> {
+    pub fn open(&self, place: &str, sealed: &SealedSecret) -> Result<String, SecretError> {
         match (self.open_own(place, sealed), &self.previous) {
             (Err(_), Some(previous)) => previous.open(place, sealed),
             (opened, _) => opened,
@@ -103,14 +103,14 @@ impl SecretKey {
     }
 
     /// Seals a secret again that a predecessor sealed; `None` if this key sealed it.
-    pub fn renew(&self, place: &str, sealed: &Sealed) -> Result<Option<Sealed>, SecretError> {
+    pub fn renew(&self, place: &str, sealed: &SealedSecret) -> Result<Option<SealedSecret>, SecretError> {
         match self.open_own(place, sealed) {
             Ok(_) => Ok(None),
             Err(_) => self.seal(place, &self.open(place, sealed)?).map(Some),
         }
     }
 
-    fn open_own(&self, place: &str, sealed: &Sealed) -> Result<String, SecretError> {
+    fn open_own(&self, place: &str, sealed: &SealedSecret) -> Result<String, SecretError> {
         let (nonce, text) = sealed.0.split_at_checked(12).ok_or(SecretError::Open)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SecretError::Open)?;
         let mut text = text.to_vec();
@@ -128,7 +128,7 @@ impl fmt::Debug for SecretKey {
     }
 }
 
-impl fmt::Debug for Sealed {
+impl fmt::Debug for SealedSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sealed(***)")
     }
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(key.open("other/relay", &sealed), Err(SecretError::Open));
         let other = SecretKey::from_bytes(&[8; 32]).unwrap();
         assert_eq!(other.open("default/relay", &sealed), Err(SecretError::Open));
-        assert_eq!(key.open("default/relay", &Sealed(vec![1, 2])), Err(SecretError::Open));
+        assert_eq!(key.open("default/relay", &SealedSecret(vec![1, 2])), Err(SecretError::Open));
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl InboundState {
 
 /// How far a folder was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cursor {
+pub struct FolderCursor {
     /// The UIDVALIDITY of the folder.
     pub uid_validity: u32,
     /// The last UID that was read; 0 before the first.

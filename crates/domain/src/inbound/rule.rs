@@ -10,7 +10,7 @@ use crate::{
 
 /// One rule of one mailbox. Rules apply in the order of their position, then of their id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct InboundRule {
     /// The tenant that owns it.
     pub tenant: TenantId,
     /// Its name.
@@ -37,13 +37,13 @@ pub struct Rule {
 pub struct RuleContent {
     /// All conditions must be met. A rule without conditions applies to every mail.
     #[serde(default, rename = "match")]
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<RuleCondition>,
     /// The actions, in order.
     #[serde(default)]
-    pub actions: Vec<Action>,
+    pub actions: Vec<RuleAction>,
     /// Reminders of the forwarded mail, until it is marked as resolved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub follow_up: Option<FollowUp>,
+    pub follow_up: Option<FollowUpPlan>,
 }
 
 impl RuleContent {
@@ -57,7 +57,7 @@ impl RuleContent {
 /// `regex` (linear time; its named groups are captures).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "field", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Condition {
+pub enum RuleCondition {
     /// The author's address or name.
     From(TextMatch),
     /// Any address or name in `To`.
@@ -105,9 +105,9 @@ pub enum TextMatch {
 /// One action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Action {
+pub enum RuleAction {
     /// Forwards the mail.
-    Forward(Forward),
+    Forward(ForwardAction),
     /// Labels the mail.
     Tag {
         /// The label; may name captures as `{name}`.
@@ -129,7 +129,7 @@ pub enum Action {
 /// To whom and how a mail is forwarded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Forward {
+pub struct ForwardAction {
     /// Addresses; may name captures as `{name}`.
     #[serde(default)]
     pub to: Vec<String>,
@@ -166,15 +166,15 @@ pub enum ForwardForm {
 /// Reminders of a forwarded mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FollowUp {
+pub struct FollowUpPlan {
     /// Hours between two reminders.
     pub every_hours: u32,
     /// The number of reminders.
-    #[serde(default = "FollowUp::times_default")]
+    #[serde(default = "FollowUpPlan::times_default")]
     pub times_max: u32,
 }
 
-impl FollowUp {
+impl FollowUpPlan {
     /// The most hours between two reminders.
     pub const HOURS_MAX: u32 = 24 * 90;
     /// The most reminders.
@@ -207,9 +207,12 @@ mod tests {
             "follow_up": {"every_hours": 24}
         });
         let rule: RuleContent = serde_json::from_value(written).unwrap();
-        assert_eq!(rule.conditions[0], Condition::Subject(TextMatch::Regex("order (?<order>[0-9]+)".into())));
+        assert_eq!(
+            rule.conditions[0],
+            RuleCondition::Subject(TextMatch::Regex("order (?<order>[0-9]+)".into()))
+        );
         assert_eq!(rule.actions.len(), 6);
-        assert_eq!(rule.follow_up, Some(FollowUp { every_hours: 24, times_max: 10 }));
+        assert_eq!(rule.follow_up, Some(FollowUpPlan { every_hours: 24, times_max: 10 }));
         let again: RuleContent = serde_json::from_value(serde_json::to_value(&rule).unwrap()).unwrap();
         assert_eq!(again, rule);
     }

@@ -6,7 +6,7 @@ use crate::{
     account::oauth::OAuthSettings,
     identity::{
         id::{MailboxId, TenantId},
-        secret::Sealed,
+        secret::SealedSecret,
     },
     message::OnDoubt,
     time::Time,
@@ -23,7 +23,7 @@ pub struct WatchedMailbox {
     /// The settings.
     pub settings: MailboxSettings,
     /// Password, token or the secrets of its grant, and the proxy's password: a JSON object, encrypted.
-    pub secret: Option<Sealed>,
+    pub secret: Option<SealedSecret>,
     /// The version, which increases with each change.
     pub version: i64,
     /// When it was created.
@@ -34,7 +34,7 @@ pub struct WatchedMailbox {
 
 impl WatchedMailbox {
     /// The context that its secret is sealed for.
-    pub fn secret_place(tenant: &TenantId, id: &MailboxId) -> String {
+    pub fn sealing_context(tenant: &TenantId, id: &MailboxId) -> String {
         format!("mailbox/{tenant}/{id}")
     }
 }
@@ -71,7 +71,7 @@ pub struct MailboxSettings {
     /// How often it is polled if the server does not push changes.
     pub poll_seconds: u32,
     /// Where watching starts.
-    pub start: Start,
+    pub start: WatchStart,
     /// A proxy, as a URL without password: `socks5://user@host:port` or `http://host:port`.
     #[serde(default)]
     pub proxy: Option<String>,
@@ -159,7 +159,7 @@ pub enum MailboxRole {
 /// Where watching starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Start {
+pub enum WatchStart {
     /// With mail that arrives from now on.
     #[default]
     Now,

@@ -1,7 +1,7 @@
 //! Fairness: whose turn it is, among tenants and among the lanes of an account. Pure, so that every node and
 //! every database decides alike.
 //!
-//! Tenants take turns ([`Turns`]): weighted deficit round robin, with messages as the unit. Inside an
+//! Tenants take turns ([`TenantTurns`]): weighted deficit round robin, with messages as the unit. Inside an
 //! account, lanes are ordered by priority with ageing: each minute of waiting raises a lane's oldest message
 //! by one priority, so that low priority is never starved and immediate mail never waits behind a batch that
 //! came after it.
@@ -13,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::{
     identity::id::TenantId,
-    message::{Priority, lane::LaneId},
+    message::{MessagePriority, lane::LaneId},
     tenant::TenantSettings,
     time::Time,
 };
@@ -23,7 +23,7 @@ const TURN_MESSAGES: u32 = 16;
 
 /// The tenants that want to send, in the order of their turns.
 #[derive(Debug, Default)]
-pub struct Turns {
+pub struct TenantTurns {
     ring: VecDeque<TenantId>,
     shares: HashMap<TenantId, TurnShare>,
 }
@@ -35,7 +35,7 @@ struct TurnShare {
     deficit: u32,
 }
 
-impl Turns {
+impl TenantTurns {
     /// Adds a tenant that wants to send. It keeps its position in the ring until it leaves.
     pub fn join(&mut self, tenant: &TenantId, weight: u32) {
         match self.shares.get_mut(tenant) {
@@ -111,7 +111,7 @@ pub struct DueLane {
     /// The lane.
     pub lane: LaneId,
     /// Its priority.
-    pub priority: Priority,
+    pub priority: MessagePriority,
     /// When its oldest message became due.
     pub oldest_due_at: Time,
 }
@@ -124,7 +124,7 @@ pub fn order(lanes: &mut [DueLane], now: Time) {
     lanes.sort_by_key(|lane| {
         let waited_ms = now.as_millis().saturating_sub(lane.oldest_due_at.as_millis()).max(0);
         let lifted = match lane.priority {
-            Priority::Immediate => i64::MIN,
+            MessagePriority::Immediate => i64::MIN,
             // Ageing never raises a lane to immediate.
             priority => (priority.code() - waited_ms / AGEING_MS).max(1),
         };
@@ -141,7 +141,7 @@ mod tests {
     }
 
     /// Serves `capacity` messages to tenants that all want endlessly; how many each got.
-    fn serve(turns: &mut Turns, tenants: u32, mut capacity: u32) -> Vec<u32> {
+    fn serve(turns: &mut TenantTurns, tenants: u32, mut capacity: u32) -> Vec<u32> {
         let mut served = vec![0; tenants as usize];
         while capacity > 0 {
             let (who, quota) = turns.take().unwrap();
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn tenants_are_served_by_their_weights() {
-        let mut turns = Turns::default();
+        let mut turns = TenantTurns::default();
         for (n, weight) in [(0, 100), (1, 300), (2, 100)] {
             turns.join(&tenant(n), weight);
         }
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_tenant_that_comes_late_waits_one_round_at_most() {
-        let mut turns = Turns::default();
+        let mut turns = TenantTurns::default();
         (0..10).for_each(|n| turns.join(&tenant(n), 100));
         serve(&mut turns, 10, 1_000);
         turns.join(&tenant(10), 100);
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn no_tenant_saves_up_for_a_flood_and_light_ones_are_not_forgotten() {
-        let mut turns = Turns::default();
+        let mut turns = TenantTurns::default();
         turns.join(&tenant(0), 1);
         for _ in 0..100 {
             turns.take();
@@ -223,7 +223,7 @@ mod tests {
         );
     }
 
-    fn lane(name: u8, priority: Priority, due_ms: i64) -> DueLane {
+    fn lane(name: u8, priority: MessagePriority, due_ms: i64) -> DueLane {
         DueLane { lane: LaneId::from_bytes([name; 16]), priority, oldest_due_at: Time::from_millis(due_ms) }
     }
 
@@ -231,10 +231,10 @@ mod tests {
     fn urgent_lanes_go_first_and_old_ones_catch_up() {
         let now = Time::from_millis(1_000_000);
         let mut lanes = [
-            lane(1, Priority::Low, 1_000_000 - 3 * AGEING_MS),
-            lane(2, Priority::Normal, 999_000),
-            lane(3, Priority::Immediate, 999_999),
-            lane(4, Priority::High, 999_500),
+            lane(1, MessagePriority::Low, 1_000_000 - 3 * AGEING_MS),
+            lane(2, MessagePriority::Normal, 999_000),
+            lane(3, MessagePriority::Immediate, 999_999),
+            lane(4, MessagePriority::High, 999_500),
         ];
         order(&mut lanes, now);
         let names: Vec<u8> = lanes.iter().map(|lane| lane.lane.as_bytes()[0]).collect();

@@ -16,7 +16,7 @@ use crate::time::Time;
 
 /// The length of a limited window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Span {
+pub enum LimitSpan {
     /// Sixty seconds.
     Minute = 1,
     /// Sixty minutes.
@@ -25,9 +25,9 @@ pub enum Span {
     Day = 3,
 }
 
-impl Span {
+impl LimitSpan {
     /// Every value.
-    pub const ALL: [Span; 3] = [Span::Minute, Span::Hour, Span::Day];
+    pub const ALL: [LimitSpan; 3] = [LimitSpan::Minute, LimitSpan::Hour, LimitSpan::Day];
 
     /// The code that a store keeps.
     pub fn code(self) -> i64 {
@@ -42,25 +42,25 @@ impl Span {
     /// The word, as in `per_minute`.
     pub fn as_str(self) -> &'static str {
         match self {
-            Span::Minute => "minute",
-            Span::Hour => "hour",
-            Span::Day => "day",
+            LimitSpan::Minute => "minute",
+            LimitSpan::Hour => "hour",
+            LimitSpan::Day => "day",
         }
     }
 
     fn window_ms(self) -> i64 {
         match self {
-            Span::Minute => 60_000,
-            Span::Hour => 3_600_000,
-            Span::Day => 86_400_000,
+            LimitSpan::Minute => 60_000,
+            LimitSpan::Hour => 3_600_000,
+            LimitSpan::Day => 86_400_000,
         }
     }
 
     fn bucket_ms(self) -> i64 {
         match self {
-            Span::Minute => 2_000,
-            Span::Hour => 60_000,
-            Span::Day => 900_000,
+            LimitSpan::Minute => 2_000,
+            LimitSpan::Hour => 60_000,
+            LimitSpan::Day => 900_000,
         }
     }
 
@@ -125,18 +125,18 @@ pub struct AccountLimits {
 
 impl AccountLimits {
     /// The limit over a span, if there is one.
-    pub fn over(&self, span: Span) -> Option<u32> {
+    pub fn over(&self, span: LimitSpan) -> Option<u32> {
         let limit = match span {
-            Span::Minute => self.per_minute,
-            Span::Hour => self.per_hour,
-            Span::Day => self.per_day,
+            LimitSpan::Minute => self.per_minute,
+            LimitSpan::Hour => self.per_hour,
+            LimitSpan::Day => self.per_day,
         };
         (limit > 0).then_some(limit)
     }
 
     /// The spans that are limited.
-    pub fn spans(&self) -> impl Iterator<Item = Span> {
-        Span::ALL.into_iter().filter(|span| self.over(*span).is_some())
+    pub fn spans(&self) -> impl Iterator<Item = LimitSpan> {
+        LimitSpan::ALL.into_iter().filter(|span| self.over(*span).is_some())
     }
 
     /// Whether nothing is limited.
@@ -145,7 +145,7 @@ impl AccountLimits {
     }
 
     /// How many more may be leased, given the use over each limited span.
-    pub fn left(&self, used: impl Fn(Span) -> i64) -> u32 {
+    pub fn left(&self, used: impl Fn(LimitSpan) -> i64) -> u32 {
         let left = |span| {
             let limit = i64::from(self.over(span).unwrap_or(u32::MAX));
             u32::try_from(limit.saturating_sub(used(span)).max(0)).unwrap_or(u32::MAX)
@@ -176,14 +176,14 @@ impl AccountLimits {
 /// A daily limit that grows, because receivers distrust a new account that sends much at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct WarmUp {
+pub struct WarmUpPlan {
     /// When the first day begins.
     pub from: Time,
     /// The limit on the first, second, … day. After the last day the account's own limit applies.
     pub per_day: Vec<u32>,
 }
 
-impl WarmUp {
+impl WarmUpPlan {
     /// The most days a plan may have.
     pub const DAYS_MAX: usize = 90;
 
@@ -210,7 +210,7 @@ mod tests {
     fn what_is_left_is_the_least_of_all_spans() {
         let limits = AccountLimits { per_minute: 10, per_day: 100, ..AccountLimits::default() };
         assert_eq!(limits.left(|_| 0), 10);
-        assert_eq!(limits.left(|span| if span == Span::Day { 97 } else { 0 }), 3);
+        assert_eq!(limits.left(|span| if span == LimitSpan::Day { 97 } else { 0 }), 3);
         assert_eq!(limits.left(|_| 1_000), 0);
         assert_eq!(AccountLimits::default().left(|_| 1_000), u32::MAX);
     }
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_warm_up_ends_with_its_last_day() {
-        let plan = WarmUp { from: at(0), per_day: vec![50, 100] };
+        let plan = WarmUpPlan { from: at(0), per_day: vec![50, 100] };
         assert_eq!(plan.today(at(86_399_999)), Some(50));
         assert_eq!(plan.today(at(86_400_000)), Some(100));
         assert_eq!(plan.today(at(2 * 86_400_000)), None);
@@ -238,7 +238,7 @@ mod tests {
             steps in prop::collection::vec((0i64..9_000, 1u32..8, 0.0f64..1.0), 1..200),
             limit in 1u32..20,
         ) {
-            let span = Span::Minute;
+            let span = LimitSpan::Minute;
             let limits = AccountLimits { per_minute: limit, ..AccountLimits::default() };
             let mut used: BTreeMap<i64, i64> = BTreeMap::new();
             let mut sends = Vec::new();

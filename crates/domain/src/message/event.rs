@@ -110,7 +110,7 @@ event_kinds! {
 
 /// One entry of a message's history.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct MessageEvent {
     /// The position in the message's history, from 1.
     pub seq: i64,
     /// When it happened.

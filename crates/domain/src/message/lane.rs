@@ -7,7 +7,7 @@ use aws_lc_rs::digest;
 
 use crate::{
     identity::id::{AccountId, BatchCode, MailboxId, TenantId},
-    message::Priority,
+    message::MessagePriority,
 };
 
 /// The id of a lane in the store: 16 bytes, computed from the lane itself, so that all nodes agree without
@@ -107,7 +107,7 @@ pub struct Lane {
     /// The account that sends.
     pub account: AccountId,
     /// The priority.
-    pub priority: Priority,
+    pub priority: MessagePriority,
     /// The batch, if the messages belong to one.
     pub batch: Option<BatchCode>,
 }
@@ -166,7 +166,7 @@ mod tests {
         let lane = |batch: Option<BatchCode>| Lane {
             tenant: "t".parse().unwrap(),
             account: "a".parse().unwrap(),
-            priority: Priority::Normal,
+            priority: MessagePriority::Normal,
             batch,
         };
         let longest: MailboxId = "m".repeat(64).parse().unwrap();
@@ -179,7 +179,7 @@ mod tests {
         let lane = |tenant: &str, account: &str| Lane {
             tenant: tenant.parse().unwrap(),
             account: account.parse().unwrap(),
-            priority: Priority::Normal,
+            priority: MessagePriority::Normal,
             batch: None,
         };
         assert_ne!(lane("ab", "c").id(), lane("a", "bc").id());
@@ -190,7 +190,7 @@ mod tests {
         let lane = |tenant: &str, account: &str, batch: usize| Lane {
             tenant: tenant.parse().unwrap(),
             account: account.parse().unwrap(),
-            priority: if batch.is_multiple_of(2) { Priority::Normal } else { Priority::Low },
+            priority: if batch.is_multiple_of(2) { MessagePriority::Normal } else { MessagePriority::Low },
             batch: Some(format!("b{batch}").parse().unwrap()),
         };
         let of_account = LaneRange::of_account(&"t".parse().unwrap(), &"a".parse().unwrap());

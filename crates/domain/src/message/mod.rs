@@ -13,12 +13,13 @@ mod state;
 mod transition;
 pub mod verp;
 
-pub use other_recipients::Rest;
+pub use other_recipients::OtherRecipients;
 pub use reason::reason;
 pub use recipient::{RecipientKind, RecipientStatus};
-pub use state::{Priority, State, Status, Wait};
+pub use state::{MessagePriority, MessageState, MessageStatus, ScheduleReason};
 pub use transition::{
-    Input, InvalidTransition, LeaseEffect, Outcome, Resolution, TransitionEffects, transition,
+    AttemptOutcome, DoubtResolution, InvalidTransition, LeaseEffect, TransitionEffects, TransitionInput,
+    transition,
 };
 
 use serde::{Deserialize, Serialize};

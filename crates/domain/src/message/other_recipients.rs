@@ -8,20 +8,21 @@ use super::RecipientStatus;
 
 /// The state of the other recipients: the one that decides the most, in the order below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Rest {
+pub enum OtherRecipients {
     /// There are no others, or nothing was sent to them and nothing will be.
     Nothing,
     /// Some were sent to.
     Sent,
     /// Some are in doubt.
-    Doubt,
+    InDoubt,
     /// Some are still to be sent to.
     Open,
 }
 
-impl Rest {
+impl OtherRecipients {
     /// Every value, for tables and tests.
-    pub const ALL: &'static [Rest] = &[Rest::Nothing, Rest::Sent, Rest::Doubt, Rest::Open];
+    pub const ALL: &'static [OtherRecipients] =
+        &[OtherRecipients::Nothing, OtherRecipients::Sent, OtherRecipients::InDoubt, OtherRecipients::Open];
 
     /// The state of all recipients but the open ones.
     pub fn beside_open(recipients: impl IntoIterator<Item = RecipientStatus>) -> Self {
@@ -35,21 +36,21 @@ impl Rest {
 
     fn beside(concerned: RecipientStatus, recipients: impl IntoIterator<Item = RecipientStatus>) -> Self {
         let others = recipients.into_iter().filter(|status| *status != concerned);
-        others.map(Self::from).max().unwrap_or(Rest::Nothing)
+        others.map(Self::from).max().unwrap_or(OtherRecipients::Nothing)
     }
 }
 
-impl From<RecipientStatus> for Rest {
+impl From<RecipientStatus> for OtherRecipients {
     fn from(status: RecipientStatus) -> Self {
         match status {
-            RecipientStatus::Pending => Rest::Open,
-            RecipientStatus::InDoubt => Rest::Doubt,
-            RecipientStatus::Sent => Rest::Sent,
+            RecipientStatus::Pending => OtherRecipients::Open,
+            RecipientStatus::InDoubt => OtherRecipients::InDoubt,
+            RecipientStatus::Sent => OtherRecipients::Sent,
             RecipientStatus::Failed
             | RecipientStatus::Suppressed
             | RecipientStatus::Cancelled
             | RecipientStatus::Expired
-            | RecipientStatus::Captured => Rest::Nothing,
+            | RecipientStatus::Captured => OtherRecipients::Nothing,
         }
     }
 }
@@ -63,12 +64,12 @@ mod tests {
 
     #[test]
     fn the_weightiest_of_the_others_decides() {
-        assert_eq!(Rest::beside_open([]), Rest::Nothing);
-        assert_eq!(Rest::beside_open([Pending, Failed, Suppressed]), Rest::Nothing);
-        assert_eq!(Rest::beside_open([Pending, Sent, Failed]), Rest::Sent);
-        assert_eq!(Rest::beside_open([Sent, InDoubt, Pending]), Rest::Doubt);
-        assert_eq!(Rest::beside_doubtful([InDoubt, Failed]), Rest::Nothing);
-        assert_eq!(Rest::beside_doubtful([InDoubt, Sent]), Rest::Sent);
-        assert_eq!(Rest::beside_doubtful([InDoubt, Sent, Pending]), Rest::Open);
+        assert_eq!(OtherRecipients::beside_open([]), OtherRecipients::Nothing);
+        assert_eq!(OtherRecipients::beside_open([Pending, Failed, Suppressed]), OtherRecipients::Nothing);
+        assert_eq!(OtherRecipients::beside_open([Pending, Sent, Failed]), OtherRecipients::Sent);
+        assert_eq!(OtherRecipients::beside_open([Sent, InDoubt, Pending]), OtherRecipients::InDoubt);
+        assert_eq!(OtherRecipients::beside_doubtful([InDoubt, Failed]), OtherRecipients::Nothing);
+        assert_eq!(OtherRecipients::beside_doubtful([InDoubt, Sent]), OtherRecipients::Sent);
+        assert_eq!(OtherRecipients::beside_doubtful([InDoubt, Sent, Pending]), OtherRecipients::Open);
     }
 }

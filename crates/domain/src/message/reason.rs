@@ -3,21 +3,21 @@
 
 use serde_json::Value;
 
-use super::State;
+use super::MessageState;
 use crate::message::event::EventKind;
 
 /// The reason of a cancelled message.
-pub const WITHDRAWN: &str = "withdrawn before it was sent";
+pub const CANCELLED_BY_SENDER: &str = "withdrawn before it was sent";
 /// The reason of an expired message.
-pub const TOO_LATE: &str = "its expires_at passed before it was sent";
+pub const EXPIRED: &str = "its expires_at passed before it was sent";
 /// The reason of a message whose recipients are all suppressed.
-pub const NOBODY_LEFT: &str = "its recipients are on the suppression list";
+pub const ALL_SUPPRESSED: &str = "its recipients are on the suppression list";
 /// The reason of a message without open recipients whose earlier doubt remains.
 pub const DOUBT_REMAINS: &str = "some of its recipients may have got it: an earlier attempt had no answer";
 /// The reason of a captured message.
 pub const CAPTURED: &str = "the sandbox captured it: it was not sent to anybody";
 /// The reason of a failure without a message.
-pub const UNSAID: &str = "it failed without a word";
+pub const NO_REASON: &str = "it failed without a word";
 /// The reason of certified mail whose provider gave no receipt in time.
 pub const NO_RECEIPT: &str = "no receipt in time";
 /// The error field of a certified-mail receipt that reports no error.
@@ -27,17 +27,21 @@ const SUPERSEDED: &str = "superseded";
 
 /// Why a message is in `state`: the message of its failure, what it waits for, or what ended it. `None` while
 /// it is under way, and if it was sent. `code` and `said` belong to its latest failure.
-pub fn reason<'a>(state: State, code: Option<&'a str>, said: Option<&'a str>) -> Option<&'a str> {
+pub fn reason<'a>(state: MessageState, code: Option<&'a str>, said: Option<&'a str>) -> Option<&'a str> {
     match state {
-        State::Scheduled(wait) => said.or(Some(wait.as_str())),
-        State::Cancelled => said.filter(|_| code == Some(SUPERSEDED)).or(Some(WITHDRAWN)),
-        State::Expired => Some(TOO_LATE),
-        State::Captured => Some(CAPTURED),
-        State::Suppressed => said.or(Some(NOBODY_LEFT)),
+        MessageState::Scheduled(wait) => said.or(Some(wait.as_str())),
+        MessageState::Cancelled => said.filter(|_| code == Some(SUPERSEDED)).or(Some(CANCELLED_BY_SENDER)),
+        MessageState::Expired => Some(EXPIRED),
+        MessageState::Captured => Some(CAPTURED),
+        MessageState::Suppressed => said.or(Some(ALL_SUPPRESSED)),
         // A dead letter always has a reason, however little is known.
-        State::Failed => said.filter(|said| !said.is_empty()).or(code).or(Some(UNSAID)),
-        State::Invalid | State::InDoubt => said,
-        State::Accepted | State::Validating | State::Ready | State::Sending { .. } | State::Sent => None,
+        MessageState::Failed => said.filter(|said| !said.is_empty()).or(code).or(Some(NO_REASON)),
+        MessageState::Invalid | MessageState::InDoubt => said,
+        MessageState::Accepted
+        | MessageState::Validating
+        | MessageState::Ready
+        | MessageState::Sending { .. }
+        | MessageState::Sent => None,
     }
 }
 
@@ -48,7 +52,7 @@ pub fn pec_error(kind: EventKind, particulars: &Value) -> Option<&str> {
     match kind {
         EventKind::PecTimeout => Some(NO_RECEIPT),
         EventKind::PecFailed => {
-            said("error_text").or(pec_error_code(kind, particulars)).or(said("receipt")).or(Some(UNSAID))
+            said("error_text").or(pec_error_code(kind, particulars)).or(said("receipt")).or(Some(NO_REASON))
         }
         EventKind::Accepted
         | EventKind::Validated
@@ -97,24 +101,33 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::message::Wait;
+    use crate::message::ScheduleReason;
 
     #[test]
     fn an_end_that_nobody_explained_is_explained_all_the_same() {
-        assert_eq!(reason(State::Failed, Some("smtp_550"), Some("no such user")), Some("no such user"));
-        assert_eq!(reason(State::Failed, Some("smtp_550"), Some("")), Some("smtp_550"));
-        assert_eq!(reason(State::Failed, None, None), Some(UNSAID));
-        assert_eq!(reason(State::Expired, Some("smtp_451"), Some("later")), Some(TOO_LATE));
-        assert_eq!(reason(State::Suppressed, None, None), Some(NOBODY_LEFT));
-        assert_eq!(reason(State::Scheduled(Wait::SendAt), None, None), Some(Wait::SendAt.as_str()));
-        assert_eq!(reason(State::Sent, Some("smtp_550"), Some("of one recipient")), None);
+        assert_eq!(
+            reason(MessageState::Failed, Some("smtp_550"), Some("no such user")),
+            Some("no such user")
+        );
+        assert_eq!(reason(MessageState::Failed, Some("smtp_550"), Some("")), Some("smtp_550"));
+        assert_eq!(reason(MessageState::Failed, None, None), Some(NO_REASON));
+        assert_eq!(reason(MessageState::Expired, Some("smtp_451"), Some("later")), Some(EXPIRED));
+        assert_eq!(reason(MessageState::Suppressed, None, None), Some(ALL_SUPPRESSED));
+        assert_eq!(
+            reason(MessageState::Scheduled(ScheduleReason::SendAt), None, None),
+            Some(ScheduleReason::SendAt.as_str())
+        );
+        assert_eq!(reason(MessageState::Sent, Some("smtp_550"), Some("of one recipient")), None);
     }
 
     #[test]
     fn a_message_that_a_newer_one_replaced_was_not_withdrawn_by_anybody() {
         let newer = Some("a newer message took its place");
-        assert_eq!(reason(State::Cancelled, Some("superseded"), newer), newer);
-        assert_eq!(reason(State::Cancelled, Some("smtp_451"), Some("later")), Some(WITHDRAWN));
+        assert_eq!(reason(MessageState::Cancelled, Some("superseded"), newer), newer);
+        assert_eq!(
+            reason(MessageState::Cancelled, Some("smtp_451"), Some("later")),
+            Some(CANCELLED_BY_SENDER)
+        );
     }
 
     #[test]
@@ -129,7 +142,7 @@ mod tests {
         assert_eq!(failed(json!({"error": "virus", "error_text": ""})), said("virus", Some("virus")));
         let late = json!({"receipt": "preavviso-errore-consegna", "error": "nessuno"});
         assert_eq!(failed(late), said("preavviso-errore-consegna", None));
-        assert_eq!(failed(Value::Null), said(UNSAID, None));
+        assert_eq!(failed(Value::Null), said(NO_REASON, None));
         assert_eq!(pec_error(EventKind::PecTimeout, &Value::Null), Some(NO_RECEIPT));
         assert_eq!(pec_error(EventKind::Bounced, &json!({"error_text": "no"})), None);
     }

@@ -7,7 +7,7 @@ use super::recipient::coded;
 /// The state of a message as one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum MessageStatus {
     /// Durable; the client has its `202`.
     Accepted = 0,
     /// A preparer fetches and checks what it needs.
@@ -36,32 +36,32 @@ pub enum Status {
     Captured = 12,
 }
 
-coded!(Status: Accepted = "accepted", Validating = "validating", Ready = "ready", Scheduled = "scheduled",
+coded!(MessageStatus: Accepted = "accepted", Validating = "validating", Ready = "ready", Scheduled = "scheduled",
     Sending = "sending", Sent = "sent", Failed = "failed", Invalid = "invalid", InDoubt = "in_doubt",
     Suppressed = "suppressed", Cancelled = "cancelled", Expired = "expired", Captured = "captured");
 
-impl Status {
+impl MessageStatus {
     /// Whether the message has ended: nothing more happens without an operator.
     pub fn is_final(self) -> bool {
         match self {
-            Status::Accepted
-            | Status::Validating
-            | Status::Ready
-            | Status::Scheduled
-            | Status::Sending
-            | Status::InDoubt => false,
-            Status::Sent
-            | Status::Failed
-            | Status::Invalid
-            | Status::Suppressed
-            | Status::Cancelled
-            | Status::Expired
-            | Status::Captured => true,
+            MessageStatus::Accepted
+            | MessageStatus::Validating
+            | MessageStatus::Ready
+            | MessageStatus::Scheduled
+            | MessageStatus::Sending
+            | MessageStatus::InDoubt => false,
+            MessageStatus::Sent
+            | MessageStatus::Failed
+            | MessageStatus::Invalid
+            | MessageStatus::Suppressed
+            | MessageStatus::Cancelled
+            | MessageStatus::Expired
+            | MessageStatus::Captured => true,
         }
     }
 }
 
-impl std::str::FromStr for Status {
+impl std::str::FromStr for MessageStatus {
     type Err = UnknownStatus;
 
     fn from_str(text: &str) -> Result<Self, UnknownStatus> {
@@ -80,7 +80,7 @@ pub struct UnknownStatus;
 /// What a scheduled message waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wait {
+pub enum ScheduleReason {
     /// The time that its sender asked for.
     SendAt = 1,
     /// The next attempt after a transient failure.
@@ -89,117 +89,117 @@ pub enum Wait {
     Fetch = 3,
 }
 
-coded!(Wait: SendAt = "send_at", Retry = "retry", Fetch = "fetch");
+coded!(ScheduleReason: SendAt = "send_at", Retry = "retry", Fetch = "fetch");
 
 /// A status with the data that belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum State {
-    /// See [`Status::Accepted`].
+pub enum MessageState {
+    /// See [`MessageStatus::Accepted`].
     Accepted,
-    /// See [`Status::Validating`].
+    /// See [`MessageStatus::Validating`].
     Validating,
-    /// See [`Status::Ready`].
+    /// See [`MessageStatus::Ready`].
     Ready,
-    /// See [`Status::Scheduled`].
-    Scheduled(Wait),
-    /// See [`Status::Sending`].
+    /// See [`MessageStatus::Scheduled`].
+    Scheduled(ScheduleReason),
+    /// See [`MessageStatus::Sending`].
     Sending {
         /// Whether the permission to write the final dot is durable. From then on a crash means doubt.
         wire_committed: bool,
     },
-    /// See [`Status::Sent`].
+    /// See [`MessageStatus::Sent`].
     Sent,
-    /// See [`Status::Failed`].
+    /// See [`MessageStatus::Failed`].
     Failed,
-    /// See [`Status::Invalid`].
+    /// See [`MessageStatus::Invalid`].
     Invalid,
-    /// See [`Status::InDoubt`].
+    /// See [`MessageStatus::InDoubt`].
     InDoubt,
-    /// See [`Status::Suppressed`].
+    /// See [`MessageStatus::Suppressed`].
     Suppressed,
-    /// See [`Status::Cancelled`].
+    /// See [`MessageStatus::Cancelled`].
     Cancelled,
-    /// See [`Status::Expired`].
+    /// See [`MessageStatus::Expired`].
     Expired,
-    /// See [`Status::Captured`].
+    /// See [`MessageStatus::Captured`].
     Captured,
 }
 
-impl State {
+impl MessageState {
     /// Every state, for tables and tests.
-    pub const ALL: &'static [State] = &[
-        State::Accepted,
-        State::Validating,
-        State::Ready,
-        State::Scheduled(Wait::SendAt),
-        State::Scheduled(Wait::Retry),
-        State::Scheduled(Wait::Fetch),
-        State::Sending { wire_committed: false },
-        State::Sending { wire_committed: true },
-        State::Sent,
-        State::Failed,
-        State::Invalid,
-        State::InDoubt,
-        State::Suppressed,
-        State::Cancelled,
-        State::Expired,
-        State::Captured,
+    pub const ALL: &'static [MessageState] = &[
+        MessageState::Accepted,
+        MessageState::Validating,
+        MessageState::Ready,
+        MessageState::Scheduled(ScheduleReason::SendAt),
+        MessageState::Scheduled(ScheduleReason::Retry),
+        MessageState::Scheduled(ScheduleReason::Fetch),
+        MessageState::Sending { wire_committed: false },
+        MessageState::Sending { wire_committed: true },
+        MessageState::Sent,
+        MessageState::Failed,
+        MessageState::Invalid,
+        MessageState::InDoubt,
+        MessageState::Suppressed,
+        MessageState::Cancelled,
+        MessageState::Expired,
+        MessageState::Captured,
     ];
 
     /// The state without its data.
-    pub fn status(self) -> Status {
+    pub fn status(self) -> MessageStatus {
         match self {
-            State::Accepted => Status::Accepted,
-            State::Validating => Status::Validating,
-            State::Ready => Status::Ready,
-            State::Scheduled(_) => Status::Scheduled,
-            State::Sending { .. } => Status::Sending,
-            State::Sent => Status::Sent,
-            State::Failed => Status::Failed,
-            State::Invalid => Status::Invalid,
-            State::InDoubt => Status::InDoubt,
-            State::Suppressed => Status::Suppressed,
-            State::Cancelled => Status::Cancelled,
-            State::Expired => Status::Expired,
-            State::Captured => Status::Captured,
+            MessageState::Accepted => MessageStatus::Accepted,
+            MessageState::Validating => MessageStatus::Validating,
+            MessageState::Ready => MessageStatus::Ready,
+            MessageState::Scheduled(_) => MessageStatus::Scheduled,
+            MessageState::Sending { .. } => MessageStatus::Sending,
+            MessageState::Sent => MessageStatus::Sent,
+            MessageState::Failed => MessageStatus::Failed,
+            MessageState::Invalid => MessageStatus::Invalid,
+            MessageState::InDoubt => MessageStatus::InDoubt,
+            MessageState::Suppressed => MessageStatus::Suppressed,
+            MessageState::Cancelled => MessageStatus::Cancelled,
+            MessageState::Expired => MessageStatus::Expired,
+            MessageState::Captured => MessageStatus::Captured,
         }
     }
 
     /// Builds a state from the columns of a store. A scheduled row without a reason waits for a retry.
-    pub fn from_parts(status: Status, wait: Option<Wait>, wire_committed: bool) -> Self {
+    pub fn from_parts(status: MessageStatus, wait: Option<ScheduleReason>, wire_committed: bool) -> Self {
         match status {
-            Status::Accepted => State::Accepted,
-            Status::Validating => State::Validating,
-            Status::Ready => State::Ready,
-            Status::Scheduled => State::Scheduled(wait.unwrap_or(Wait::Retry)),
-            Status::Sending => State::Sending { wire_committed },
-            Status::Sent => State::Sent,
-            Status::Failed => State::Failed,
-            Status::Invalid => State::Invalid,
-            Status::InDoubt => State::InDoubt,
-            Status::Suppressed => State::Suppressed,
-            Status::Cancelled => State::Cancelled,
-            Status::Expired => State::Expired,
-            Status::Captured => State::Captured,
+            MessageStatus::Accepted => MessageState::Accepted,
+            MessageStatus::Validating => MessageState::Validating,
+            MessageStatus::Ready => MessageState::Ready,
+            MessageStatus::Scheduled => MessageState::Scheduled(wait.unwrap_or(ScheduleReason::Retry)),
+            MessageStatus::Sending => MessageState::Sending { wire_committed },
+            MessageStatus::Sent => MessageState::Sent,
+            MessageStatus::Failed => MessageState::Failed,
+            MessageStatus::Invalid => MessageState::Invalid,
+            MessageStatus::InDoubt => MessageState::InDoubt,
+            MessageStatus::Suppressed => MessageState::Suppressed,
+            MessageStatus::Cancelled => MessageState::Cancelled,
+            MessageStatus::Expired => MessageState::Expired,
+            MessageStatus::Captured => MessageState::Captured,
         }
     }
 
     /// What a scheduled message waits for.
-    pub fn wait(self) -> Option<Wait> {
+    pub fn wait(self) -> Option<ScheduleReason> {
         match self {
-            State::Scheduled(wait) => Some(wait),
-            State::Accepted
-            | State::Validating
-            | State::Ready
-            | State::Sending { .. }
-            | State::Sent
-            | State::Failed
-            | State::Invalid
-            | State::InDoubt
-            | State::Suppressed
-            | State::Cancelled
-            | State::Expired
-            | State::Captured => None,
+            MessageState::Scheduled(wait) => Some(wait),
+            MessageState::Accepted
+            | MessageState::Validating
+            | MessageState::Ready
+            | MessageState::Sending { .. }
+            | MessageState::Sent
+            | MessageState::Failed
+            | MessageState::Invalid
+            | MessageState::InDoubt
+            | MessageState::Suppressed
+            | MessageState::Cancelled
+            | MessageState::Expired
+            | MessageState::Captured => None,
         }
     }
 }
@@ -207,7 +207,7 @@ impl State {
 /// How urgent a message is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Priority {
+pub enum MessagePriority {
     /// Always before everything else.
     Immediate = 0,
     /// Before normal mail.
@@ -219,7 +219,7 @@ pub enum Priority {
     Low = 3,
 }
 
-coded!(Priority: Immediate = "immediate", High = "high", Normal = "normal", Low = "low");
+coded!(MessagePriority: Immediate = "immediate", High = "high", Normal = "normal", Low = "low");
 
 #[cfg(test)]
 mod tests {
@@ -227,10 +227,10 @@ mod tests {
 
     #[test]
     fn a_state_survives_its_parts() {
-        for &state in State::ALL {
-            let committed = state == State::Sending { wire_committed: true };
-            assert_eq!(State::from_parts(state.status(), state.wait(), committed), state);
-            assert_eq!(Status::from_code(state.status().code()), Some(state.status()));
+        for &state in MessageState::ALL {
+            let committed = state == MessageState::Sending { wire_committed: true };
+            assert_eq!(MessageState::from_parts(state.status(), state.wait(), committed), state);
+            assert_eq!(MessageStatus::from_code(state.status().code()), Some(state.status()));
             assert_eq!(state.status().as_str().parse(), Ok(state.status()));
         }
     }

@@ -15,7 +15,7 @@
 //!  from accepted, validating, ready, scheduled                              ready, scheduled (some open)
 //! ```
 //!
-//! [`transition`] takes a state and an [`Input`] and returns the next state with its [`TransitionEffects`]:
+//! [`transition`] takes a state and an [`TransitionInput`] and returns the next state with its [`TransitionEffects`]:
 //! the events to append, what happens to the lease, whether a retry is used, and how open recipients end. It
 //! is total: every pair of state and input has an answer, which may be [`InvalidTransition`]. A test prints
 //! the complete table, and `ARCHITECTURE.md` shows that print.
@@ -33,12 +33,12 @@
 //! - A doubt ends only by the relay's answer or by an operator's word. A resend does not end it; its answer
 //!   does.
 
-use super::{RecipientStatus, Rest, State, Wait};
+use super::{MessageState, OtherRecipients, RecipientStatus, ScheduleReason};
 use crate::message::event::EventKind;
 
 /// Something that happens to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Input {
+pub enum TransitionInput {
     /// A preparer claims it.
     Validate,
     /// All checks passed; it can be sent now.
@@ -56,30 +56,30 @@ pub enum Input {
     /// The wire commit of a resend. Only from here on can recipients get the mail twice.
     CommitResend,
     /// The attempt ended.
-    Settle(Outcome),
+    Settle(AttemptOutcome),
     /// The process that had leased it is gone.
     LoseLease,
     /// A newer message replaced one that is in doubt. It is not resent any more, and waits on hold for an
     /// operator.
-    Hold,
+    PutOnHold,
     /// An operator settles the doubt. The other recipients decide the next state.
-    Resolve(Resolution, Rest),
+    Resolve(DoubtResolution, OtherRecipients),
     /// An operator puts it back into the queue, or asks for the next attempt now.
     Replay,
     /// Its sender asks for another `send_at`.
     Reschedule,
     /// Its sender cancels it: open recipients are not sent to. The other recipients decide the next state.
-    Cancel(Rest),
+    Cancel(OtherRecipients),
     /// Its `expires_at` has passed; open recipients are not sent to. The other recipients decide the next
     /// state.
-    Expire(Rest),
+    Expire(OtherRecipients),
     /// Every recipient is on the suppression list.
     Suppress,
 }
 
 /// How an attempt ended, for the message as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum AttemptOutcome {
     /// At least one recipient was sent to, and none is open.
     Sent,
     /// The sandbox captured it; nothing was sent.
@@ -91,21 +91,21 @@ pub enum Outcome {
     /// Some recipient is open, and no retry is left.
     Exhausted,
     /// The dot was written, and no answer came.
-    Doubt,
+    InDoubt,
     /// No recipient is open any more, and an earlier attempt sent to some.
     SentEarlier,
     /// No recipient is open any more, and an earlier attempt left some in doubt.
-    DoubtEarlier,
+    InDoubtEarlier,
     /// Returned to `ready` without using a retry: the account is at fault, a permit or a body is missing, or
     /// the process stops.
-    Held,
+    Returned,
     /// Too many leases were lost in a row, or sending it panicked.
     Quarantined,
 }
 
 /// An operator's decision about a doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Resolution {
+pub enum DoubtResolution {
     /// The mail arrived.
     Sent,
     /// The mail did not arrive, and is not to be sent again.
@@ -154,57 +154,57 @@ impl TransitionEffects {
 #[error("a message that is {} cannot do this: {input:?}", state.status().as_str())]
 pub struct InvalidTransition {
     /// The state of the message.
-    pub state: State,
+    pub state: MessageState,
     /// The refused input.
-    pub input: Input,
+    pub input: TransitionInput,
 }
 
-impl Input {
+impl TransitionInput {
     /// Every input, for the printed table and tests.
-    pub const ALL: &'static [Input] = &[
-        Input::Validate,
-        Input::Pass,
-        Input::PassForLater,
-        Input::FetchLater,
-        Input::Refuse,
-        Input::Claim,
-        Input::CommitWire,
-        Input::CommitResend,
-        Input::Settle(Outcome::Sent),
-        Input::Settle(Outcome::Captured),
-        Input::Settle(Outcome::Retry),
-        Input::Settle(Outcome::Failed),
-        Input::Settle(Outcome::Exhausted),
-        Input::Settle(Outcome::Doubt),
-        Input::Settle(Outcome::SentEarlier),
-        Input::Settle(Outcome::DoubtEarlier),
-        Input::Settle(Outcome::Held),
-        Input::Settle(Outcome::Quarantined),
-        Input::LoseLease,
-        Input::Hold,
-        Input::Resolve(Resolution::Sent, Rest::Nothing),
-        Input::Resolve(Resolution::Sent, Rest::Sent),
-        Input::Resolve(Resolution::Sent, Rest::Doubt),
-        Input::Resolve(Resolution::Sent, Rest::Open),
-        Input::Resolve(Resolution::Failed, Rest::Nothing),
-        Input::Resolve(Resolution::Failed, Rest::Sent),
-        Input::Resolve(Resolution::Failed, Rest::Doubt),
-        Input::Resolve(Resolution::Failed, Rest::Open),
-        Input::Resolve(Resolution::Resend, Rest::Nothing),
-        Input::Resolve(Resolution::Resend, Rest::Sent),
-        Input::Resolve(Resolution::Resend, Rest::Doubt),
-        Input::Resolve(Resolution::Resend, Rest::Open),
-        Input::Replay,
-        Input::Reschedule,
-        Input::Cancel(Rest::Nothing),
-        Input::Cancel(Rest::Sent),
-        Input::Cancel(Rest::Doubt),
-        Input::Cancel(Rest::Open),
-        Input::Expire(Rest::Nothing),
-        Input::Expire(Rest::Sent),
-        Input::Expire(Rest::Doubt),
-        Input::Expire(Rest::Open),
-        Input::Suppress,
+    pub const ALL: &'static [TransitionInput] = &[
+        TransitionInput::Validate,
+        TransitionInput::Pass,
+        TransitionInput::PassForLater,
+        TransitionInput::FetchLater,
+        TransitionInput::Refuse,
+        TransitionInput::Claim,
+        TransitionInput::CommitWire,
+        TransitionInput::CommitResend,
+        TransitionInput::Settle(AttemptOutcome::Sent),
+        TransitionInput::Settle(AttemptOutcome::Captured),
+        TransitionInput::Settle(AttemptOutcome::Retry),
+        TransitionInput::Settle(AttemptOutcome::Failed),
+        TransitionInput::Settle(AttemptOutcome::Exhausted),
+        TransitionInput::Settle(AttemptOutcome::InDoubt),
+        TransitionInput::Settle(AttemptOutcome::SentEarlier),
+        TransitionInput::Settle(AttemptOutcome::InDoubtEarlier),
+        TransitionInput::Settle(AttemptOutcome::Returned),
+        TransitionInput::Settle(AttemptOutcome::Quarantined),
+        TransitionInput::LoseLease,
+        TransitionInput::PutOnHold,
+        TransitionInput::Resolve(DoubtResolution::Sent, OtherRecipients::Nothing),
+        TransitionInput::Resolve(DoubtResolution::Sent, OtherRecipients::Sent),
+        TransitionInput::Resolve(DoubtResolution::Sent, OtherRecipients::InDoubt),
+        TransitionInput::Resolve(DoubtResolution::Sent, OtherRecipients::Open),
+        TransitionInput::Resolve(DoubtResolution::Failed, OtherRecipients::Nothing),
+        TransitionInput::Resolve(DoubtResolution::Failed, OtherRecipients::Sent),
+        TransitionInput::Resolve(DoubtResolution::Failed, OtherRecipients::InDoubt),
+        TransitionInput::Resolve(DoubtResolution::Failed, OtherRecipients::Open),
+        TransitionInput::Resolve(DoubtResolution::Resend, OtherRecipients::Nothing),
+        TransitionInput::Resolve(DoubtResolution::Resend, OtherRecipients::Sent),
+        TransitionInput::Resolve(DoubtResolution::Resend, OtherRecipients::InDoubt),
+        TransitionInput::Resolve(DoubtResolution::Resend, OtherRecipients::Open),
+        TransitionInput::Replay,
+        TransitionInput::Reschedule,
+        TransitionInput::Cancel(OtherRecipients::Nothing),
+        TransitionInput::Cancel(OtherRecipients::Sent),
+        TransitionInput::Cancel(OtherRecipients::InDoubt),
+        TransitionInput::Cancel(OtherRecipients::Open),
+        TransitionInput::Expire(OtherRecipients::Nothing),
+        TransitionInput::Expire(OtherRecipients::Sent),
+        TransitionInput::Expire(OtherRecipients::InDoubt),
+        TransitionInput::Expire(OtherRecipients::Open),
+        TransitionInput::Suppress,
     ];
 }
 
@@ -213,220 +213,253 @@ fn with_event(event: EventKind, lease: LeaseEffect) -> TransitionEffects {
 }
 
 /// The next state of a message in `state` after `input`, with its effects.
-pub fn transition(state: State, input: Input) -> Result<(State, TransitionEffects), InvalidTransition> {
+pub fn transition(
+    state: MessageState,
+    input: TransitionInput,
+) -> Result<(MessageState, TransitionEffects), InvalidTransition> {
     let next = match state {
-        State::Accepted => from_accepted(input),
-        State::Validating => from_validating(input),
-        State::Ready => from_ready(input),
-        State::Scheduled(wait) => from_scheduled(wait, input),
-        State::Sending { wire_committed } => from_sending(wire_committed, input),
-        State::InDoubt => from_doubt(input),
-        State::Failed => from_failed(input),
-        State::Invalid => from_invalid(input),
-        State::Sent | State::Suppressed | State::Cancelled | State::Expired | State::Captured => None,
+        MessageState::Accepted => from_accepted(input),
+        MessageState::Validating => from_validating(input),
+        MessageState::Ready => from_ready(input),
+        MessageState::Scheduled(wait) => from_scheduled(wait, input),
+        MessageState::Sending { wire_committed } => from_sending(wire_committed, input),
+        MessageState::InDoubt => from_doubt(input),
+        MessageState::Failed => from_failed(input),
+        MessageState::Invalid => from_invalid(input),
+        MessageState::Sent
+        | MessageState::Suppressed
+        | MessageState::Cancelled
+        | MessageState::Expired
+        | MessageState::Captured => None,
     };
     next.ok_or(InvalidTransition { state, input })
 }
 
 /// One entry of the table; `None` if the input is not possible.
-type TableEntry = Option<(State, TransitionEffects)>;
+type TableEntry = Option<(MessageState, TransitionEffects)>;
 
 fn without_event(lease: LeaseEffect) -> TransitionEffects {
     TransitionEffects { event: None, then: None, lease, uses_retry: false, ends_open_recipients: None }
 }
 
 /// Cancellation, expiry and suppression, which end a message that waits.
-fn end_waiting(input: Input) -> TableEntry {
+fn end_waiting(input: TransitionInput) -> TableEntry {
     match input {
-        Input::Cancel(rest) => {
-            end_open(State::Cancelled, rest, with_end(EventKind::Cancelled, RecipientStatus::Cancelled))
+        TransitionInput::Cancel(rest) => end_open(
+            MessageState::Cancelled,
+            rest,
+            with_end(EventKind::Cancelled, RecipientStatus::Cancelled),
+        ),
+        TransitionInput::Expire(rest) => {
+            end_open(MessageState::Expired, rest, with_end(EventKind::Expired, RecipientStatus::Expired))
         }
-        Input::Expire(rest) => {
-            end_open(State::Expired, rest, with_end(EventKind::Expired, RecipientStatus::Expired))
+        TransitionInput::Suppress => {
+            Some((MessageState::Suppressed, with_end(EventKind::Suppressed, RecipientStatus::Suppressed)))
         }
-        Input::Suppress => {
-            Some((State::Suppressed, with_end(EventKind::Suppressed, RecipientStatus::Suppressed)))
-        }
-        Input::Validate
-        | Input::Pass
-        | Input::PassForLater
-        | Input::FetchLater
-        | Input::Refuse
-        | Input::Claim
-        | Input::CommitWire
-        | Input::CommitResend
-        | Input::Settle(_)
-        | Input::LoseLease
-        | Input::Hold
-        | Input::Resolve(..)
-        | Input::Replay
-        | Input::Reschedule => None,
+        TransitionInput::Validate
+        | TransitionInput::Pass
+        | TransitionInput::PassForLater
+        | TransitionInput::FetchLater
+        | TransitionInput::Refuse
+        | TransitionInput::Claim
+        | TransitionInput::CommitWire
+        | TransitionInput::CommitResend
+        | TransitionInput::Settle(_)
+        | TransitionInput::LoseLease
+        | TransitionInput::PutOnHold
+        | TransitionInput::Resolve(..)
+        | TransitionInput::Replay
+        | TransitionInput::Reschedule => None,
     }
 }
 
 /// Like [`end_waiting`], for a message without an attempt: none of its recipients can be sent or in doubt.
-fn end_untried(input: Input) -> TableEntry {
+fn end_untried(input: TransitionInput) -> TableEntry {
     match input {
-        Input::Cancel(Rest::Sent | Rest::Doubt) | Input::Expire(Rest::Sent | Rest::Doubt) => None,
+        TransitionInput::Cancel(OtherRecipients::Sent | OtherRecipients::InDoubt)
+        | TransitionInput::Expire(OtherRecipients::Sent | OtherRecipients::InDoubt) => None,
         input => end_waiting(input),
     }
 }
 
 /// Ends the open recipients. If others were sent to, the message ends as sent; if others are in doubt, it
 /// stays in doubt.
-fn end_open(state: State, rest: Rest, effects: TransitionEffects) -> TableEntry {
+fn end_open(state: MessageState, rest: OtherRecipients, effects: TransitionEffects) -> TableEntry {
     match rest {
-        Rest::Nothing => Some((state, effects)),
-        Rest::Sent => Some((State::Sent, TransitionEffects { then: Some(EventKind::Sent), ..effects })),
-        Rest::Doubt => {
-            Some((State::InDoubt, TransitionEffects { then: Some(EventKind::InDoubt), ..effects }))
+        OtherRecipients::Nothing => Some((state, effects)),
+        OtherRecipients::Sent => {
+            Some((MessageState::Sent, TransitionEffects { then: Some(EventKind::Sent), ..effects }))
         }
-        Rest::Open => None,
+        OtherRecipients::InDoubt => {
+            Some((MessageState::InDoubt, TransitionEffects { then: Some(EventKind::InDoubt), ..effects }))
+        }
+        OtherRecipients::Open => None,
     }
 }
 
-fn after_checks(input: Input) -> TableEntry {
+fn after_checks(input: TransitionInput) -> TableEntry {
     match input {
-        Input::Pass => Some((State::Ready, with_event(EventKind::Ready, LeaseEffect::Drop))),
-        Input::PassForLater => {
-            Some((State::Scheduled(Wait::SendAt), with_event(EventKind::Scheduled, LeaseEffect::Drop)))
+        TransitionInput::Pass => Some((MessageState::Ready, with_event(EventKind::Ready, LeaseEffect::Drop))),
+        TransitionInput::PassForLater => Some((
+            MessageState::Scheduled(ScheduleReason::SendAt),
+            with_event(EventKind::Scheduled, LeaseEffect::Drop),
+        )),
+        TransitionInput::Refuse => {
+            Some((MessageState::Invalid, with_end(EventKind::Invalid, RecipientStatus::Failed)))
         }
-        Input::Refuse => Some((State::Invalid, with_end(EventKind::Invalid, RecipientStatus::Failed))),
-        Input::Validate
-        | Input::FetchLater
-        | Input::Claim
-        | Input::CommitWire
-        | Input::CommitResend
-        | Input::Settle(_)
-        | Input::LoseLease
-        | Input::Hold
-        | Input::Resolve(..)
-        | Input::Replay
-        | Input::Reschedule
-        | Input::Cancel(_)
-        | Input::Expire(_)
-        | Input::Suppress => end_untried(input),
+        TransitionInput::Validate
+        | TransitionInput::FetchLater
+        | TransitionInput::Claim
+        | TransitionInput::CommitWire
+        | TransitionInput::CommitResend
+        | TransitionInput::Settle(_)
+        | TransitionInput::LoseLease
+        | TransitionInput::PutOnHold
+        | TransitionInput::Resolve(..)
+        | TransitionInput::Replay
+        | TransitionInput::Reschedule
+        | TransitionInput::Cancel(_)
+        | TransitionInput::Expire(_)
+        | TransitionInput::Suppress => end_untried(input),
     }
 }
 
-fn from_accepted(input: Input) -> TableEntry {
-    if input == Input::Validate {
-        return Some((State::Validating, with_event(EventKind::Validating, LeaseEffect::Take)));
+fn from_accepted(input: TransitionInput) -> TableEntry {
+    if input == TransitionInput::Validate {
+        return Some((MessageState::Validating, with_event(EventKind::Validating, LeaseEffect::Take)));
     }
     after_checks(input)
 }
 
-fn from_validating(input: Input) -> TableEntry {
-    if input == Input::FetchLater {
-        return Some((State::Scheduled(Wait::Fetch), with_event(EventKind::Scheduled, LeaseEffect::Drop)));
-    }
-    if input == Input::LoseLease {
-        return Some((State::Accepted, without_event(LeaseEffect::Drop)));
-    }
-    after_checks(input)
-}
-
-fn from_ready(input: Input) -> TableEntry {
-    if input == Input::Claim {
+fn from_validating(input: TransitionInput) -> TableEntry {
+    if input == TransitionInput::FetchLater {
         return Some((
-            State::Sending { wire_committed: false },
+            MessageState::Scheduled(ScheduleReason::Fetch),
+            with_event(EventKind::Scheduled, LeaseEffect::Drop),
+        ));
+    }
+    if input == TransitionInput::LoseLease {
+        return Some((MessageState::Accepted, without_event(LeaseEffect::Drop)));
+    }
+    after_checks(input)
+}
+
+fn from_ready(input: TransitionInput) -> TableEntry {
+    if input == TransitionInput::Claim {
+        return Some((
+            MessageState::Sending { wire_committed: false },
             with_event(EventKind::Sending, LeaseEffect::Take),
         ));
     }
     end_waiting(input)
 }
 
-fn from_scheduled(wait: Wait, input: Input) -> TableEntry {
+fn from_scheduled(wait: ScheduleReason, input: TransitionInput) -> TableEntry {
     match (wait, input) {
-        (Wait::Fetch, Input::Validate) => from_accepted(input),
-        (Wait::SendAt | Wait::Retry, Input::Claim) => from_ready(input),
-        (Wait::SendAt | Wait::Retry, Input::Replay) => {
-            Some((State::Ready, with_event(EventKind::Replayed, LeaseEffect::Drop)))
+        (ScheduleReason::Fetch, TransitionInput::Validate) => from_accepted(input),
+        (ScheduleReason::SendAt | ScheduleReason::Retry, TransitionInput::Claim) => from_ready(input),
+        (ScheduleReason::SendAt | ScheduleReason::Retry, TransitionInput::Replay) => {
+            Some((MessageState::Ready, with_event(EventKind::Replayed, LeaseEffect::Drop)))
         }
         // Only a time that the sender chose can be changed; a retry follows its schedule.
-        (Wait::SendAt, Input::Reschedule) => {
-            Some((State::Scheduled(Wait::SendAt), with_event(EventKind::Scheduled, LeaseEffect::Drop)))
-        }
-        (Wait::SendAt | Wait::Fetch, input) => end_untried(input),
-        (Wait::Retry, input) => end_waiting(input),
+        (ScheduleReason::SendAt, TransitionInput::Reschedule) => Some((
+            MessageState::Scheduled(ScheduleReason::SendAt),
+            with_event(EventKind::Scheduled, LeaseEffect::Drop),
+        )),
+        (ScheduleReason::SendAt | ScheduleReason::Fetch, input) => end_untried(input),
+        (ScheduleReason::Retry, input) => end_waiting(input),
     }
 }
 
-fn from_sending(wire_committed: bool, input: Input) -> TableEntry {
+fn from_sending(wire_committed: bool, input: TransitionInput) -> TableEntry {
     match input {
-        Input::CommitWire if !wire_committed => {
-            Some((State::Sending { wire_committed: true }, without_event(LeaseEffect::Keep)))
+        TransitionInput::CommitWire if !wire_committed => {
+            Some((MessageState::Sending { wire_committed: true }, without_event(LeaseEffect::Keep)))
         }
-        Input::CommitResend if !wire_committed => {
-            Some((State::Sending { wire_committed: true }, with_event(EventKind::Resent, LeaseEffect::Keep)))
+        TransitionInput::CommitResend if !wire_committed => Some((
+            MessageState::Sending { wire_committed: true },
+            with_event(EventKind::Resent, LeaseEffect::Keep),
+        )),
+        TransitionInput::Settle(outcome) => settle(MessageState::Sending { wire_committed }, outcome),
+        TransitionInput::LoseLease if wire_committed => {
+            settle(MessageState::Sending { wire_committed }, AttemptOutcome::InDoubt)
         }
-        Input::Settle(outcome) => settle(State::Sending { wire_committed }, outcome),
-        Input::LoseLease if wire_committed => settle(State::Sending { wire_committed }, Outcome::Doubt),
-        Input::LoseLease => settle(State::Sending { wire_committed }, Outcome::Held),
-        Input::Validate
-        | Input::Pass
-        | Input::PassForLater
-        | Input::FetchLater
-        | Input::Refuse
-        | Input::Claim
-        | Input::CommitWire
-        | Input::CommitResend
-        | Input::Hold
-        | Input::Resolve(..)
-        | Input::Replay
-        | Input::Reschedule
-        | Input::Cancel(_)
-        | Input::Expire(_)
-        | Input::Suppress => None,
+        TransitionInput::LoseLease => {
+            settle(MessageState::Sending { wire_committed }, AttemptOutcome::Returned)
+        }
+        TransitionInput::Validate
+        | TransitionInput::Pass
+        | TransitionInput::PassForLater
+        | TransitionInput::FetchLater
+        | TransitionInput::Refuse
+        | TransitionInput::Claim
+        | TransitionInput::CommitWire
+        | TransitionInput::CommitResend
+        | TransitionInput::PutOnHold
+        | TransitionInput::Resolve(..)
+        | TransitionInput::Replay
+        | TransitionInput::Reschedule
+        | TransitionInput::Cancel(_)
+        | TransitionInput::Expire(_)
+        | TransitionInput::Suppress => None,
     }
 }
 
-fn from_doubt(input: Input) -> TableEntry {
+fn from_doubt(input: TransitionInput) -> TableEntry {
     match input {
-        Input::Claim => from_ready(input),
-        Input::Settle(outcome) => settle(State::InDoubt, outcome),
-        Input::Hold => Some((State::InDoubt, with_event(EventKind::InDoubt, LeaseEffect::Keep))),
-        Input::Resolve(resolution, rest) => resolve(resolution, rest),
-        Input::Validate
-        | Input::Pass
-        | Input::PassForLater
-        | Input::FetchLater
-        | Input::Refuse
-        | Input::CommitWire
-        | Input::CommitResend
-        | Input::LoseLease
-        | Input::Replay
-        | Input::Reschedule
-        | Input::Cancel(_)
-        | Input::Expire(_)
-        | Input::Suppress => None,
+        TransitionInput::Claim => from_ready(input),
+        TransitionInput::Settle(outcome) => settle(MessageState::InDoubt, outcome),
+        TransitionInput::PutOnHold => {
+            Some((MessageState::InDoubt, with_event(EventKind::InDoubt, LeaseEffect::Keep)))
+        }
+        TransitionInput::Resolve(resolution, rest) => resolve(resolution, rest),
+        TransitionInput::Validate
+        | TransitionInput::Pass
+        | TransitionInput::PassForLater
+        | TransitionInput::FetchLater
+        | TransitionInput::Refuse
+        | TransitionInput::CommitWire
+        | TransitionInput::CommitResend
+        | TransitionInput::LoseLease
+        | TransitionInput::Replay
+        | TransitionInput::Reschedule
+        | TransitionInput::Cancel(_)
+        | TransitionInput::Expire(_)
+        | TransitionInput::Suppress => None,
     }
 }
 
 /// An operator's decision covers only recipients in doubt; open recipients are still to be sent to.
-fn resolve(resolution: Resolution, rest: Rest) -> TableEntry {
+fn resolve(resolution: DoubtResolution, rest: OtherRecipients) -> TableEntry {
     let resolved = with_event(EventKind::Resolved, LeaseEffect::Drop);
     match (resolution, rest) {
-        (Resolution::Sent | Resolution::Failed | Resolution::Resend, Rest::Doubt) => None,
-        (Resolution::Resend, Rest::Nothing | Rest::Sent | Rest::Open) => Some((State::Ready, resolved)),
-        (Resolution::Sent | Resolution::Failed, Rest::Open) => Some((
-            State::Scheduled(Wait::Retry),
+        (
+            DoubtResolution::Sent | DoubtResolution::Failed | DoubtResolution::Resend,
+            OtherRecipients::InDoubt,
+        ) => None,
+        (
+            DoubtResolution::Resend,
+            OtherRecipients::Nothing | OtherRecipients::Sent | OtherRecipients::Open,
+        ) => Some((MessageState::Ready, resolved)),
+        (DoubtResolution::Sent | DoubtResolution::Failed, OtherRecipients::Open) => Some((
+            MessageState::Scheduled(ScheduleReason::Retry),
             TransitionEffects { then: Some(EventKind::Scheduled), ..resolved },
         )),
-        (Resolution::Sent, Rest::Nothing | Rest::Sent) | (Resolution::Failed, Rest::Sent) => {
-            Some((State::Sent, resolved))
-        }
-        (Resolution::Failed, Rest::Nothing) => Some((State::Failed, resolved)),
+        (DoubtResolution::Sent, OtherRecipients::Nothing | OtherRecipients::Sent)
+        | (DoubtResolution::Failed, OtherRecipients::Sent) => Some((MessageState::Sent, resolved)),
+        (DoubtResolution::Failed, OtherRecipients::Nothing) => Some((MessageState::Failed, resolved)),
     }
 }
 
-fn from_failed(input: Input) -> TableEntry {
-    (input == Input::Replay).then(|| (State::Ready, with_event(EventKind::Replayed, LeaseEffect::Drop)))
+fn from_failed(input: TransitionInput) -> TableEntry {
+    (input == TransitionInput::Replay)
+        .then(|| (MessageState::Ready, with_event(EventKind::Replayed, LeaseEffect::Drop)))
 }
 
 /// An invalid message is checked again, because what it lacked may exist by now.
-fn from_invalid(input: Input) -> TableEntry {
-    (input == Input::Replay).then(|| (State::Accepted, with_event(EventKind::Replayed, LeaseEffect::Drop)))
+fn from_invalid(input: TransitionInput) -> TableEntry {
+    (input == TransitionInput::Replay)
+        .then(|| (MessageState::Accepted, with_event(EventKind::Replayed, LeaseEffect::Drop)))
 }
 
 fn with_end(event: EventKind, open_recipients: RecipientStatus) -> TransitionEffects {
@@ -436,44 +469,52 @@ fn with_end(event: EventKind, open_recipients: RecipientStatus) -> TransitionEff
 /// The end of an attempt that has the lease, or the late answer of one that left a doubt. `Sent`, `Captured`
 /// and `Doubt` need a durable wire commit. A late answer is definite: it cannot leave the message in doubt or
 /// return it.
-fn settle(state: State, outcome: Outcome) -> TableEntry {
-    let late = state == State::InDoubt;
-    let dot_allowed = late || state == State::Sending { wire_committed: true };
+fn settle(state: MessageState, outcome: AttemptOutcome) -> TableEntry {
+    let late = state == MessageState::InDoubt;
+    let dot_allowed = late || state == MessageState::Sending { wire_committed: true };
     match outcome {
-        Outcome::Sent if late => Some((State::Sent, with_event(EventKind::Resolved, LeaseEffect::Drop))),
-        Outcome::Sent if dot_allowed => Some((State::Sent, with_event(EventKind::Sent, LeaseEffect::Drop))),
-        Outcome::Captured if dot_allowed => {
-            Some((State::Captured, with_event(EventKind::Captured, LeaseEffect::Drop)))
+        AttemptOutcome::Sent if late => {
+            Some((MessageState::Sent, with_event(EventKind::Resolved, LeaseEffect::Drop)))
         }
-        Outcome::SentEarlier => Some((State::Sent, with_event(EventKind::Sent, LeaseEffect::Drop))),
-        Outcome::Retry => Some((
-            State::Scheduled(Wait::Retry),
+        AttemptOutcome::Sent if dot_allowed => {
+            Some((MessageState::Sent, with_event(EventKind::Sent, LeaseEffect::Drop)))
+        }
+        AttemptOutcome::Captured if dot_allowed => {
+            Some((MessageState::Captured, with_event(EventKind::Captured, LeaseEffect::Drop)))
+        }
+        AttemptOutcome::SentEarlier => {
+            Some((MessageState::Sent, with_event(EventKind::Sent, LeaseEffect::Drop)))
+        }
+        AttemptOutcome::Retry => Some((
+            MessageState::Scheduled(ScheduleReason::Retry),
             TransitionEffects { uses_retry: true, ..with_event(EventKind::Scheduled, LeaseEffect::Drop) },
         )),
-        Outcome::Failed | Outcome::Exhausted => {
-            Some((State::Failed, with_end(EventKind::Failed, RecipientStatus::Failed)))
+        AttemptOutcome::Failed | AttemptOutcome::Exhausted => {
+            Some((MessageState::Failed, with_end(EventKind::Failed, RecipientStatus::Failed)))
         }
-        Outcome::Doubt if dot_allowed && !late => Some((
-            State::InDoubt,
+        AttemptOutcome::InDoubt if dot_allowed && !late => Some((
+            MessageState::InDoubt,
             TransitionEffects {
                 ends_open_recipients: Some(RecipientStatus::InDoubt),
                 ..with_event(EventKind::InDoubt, LeaseEffect::Keep)
             },
         )),
         // This attempt has its answer, so the lease is dropped: no late answer can come.
-        Outcome::DoubtEarlier if !late => {
-            Some((State::InDoubt, with_event(EventKind::InDoubt, LeaseEffect::Drop)))
+        AttemptOutcome::InDoubtEarlier if !late => {
+            Some((MessageState::InDoubt, with_event(EventKind::InDoubt, LeaseEffect::Drop)))
         }
-        Outcome::Held if !late => Some((State::Ready, with_event(EventKind::Ready, LeaseEffect::Drop))),
-        Outcome::Quarantined if !late => {
-            Some((State::Failed, with_end(EventKind::Failed, RecipientStatus::Failed)))
+        AttemptOutcome::Returned if !late => {
+            Some((MessageState::Ready, with_event(EventKind::Ready, LeaseEffect::Drop)))
         }
-        Outcome::Sent
-        | Outcome::Captured
-        | Outcome::Doubt
-        | Outcome::DoubtEarlier
-        | Outcome::Held
-        | Outcome::Quarantined => None,
+        AttemptOutcome::Quarantined if !late => {
+            Some((MessageState::Failed, with_end(EventKind::Failed, RecipientStatus::Failed)))
+        }
+        AttemptOutcome::Sent
+        | AttemptOutcome::Captured
+        | AttemptOutcome::InDoubt
+        | AttemptOutcome::InDoubtEarlier
+        | AttemptOutcome::Returned
+        | AttemptOutcome::Quarantined => None,
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     identity::{
         id::{SubscriberId, TenantId},
-        secret::Sealed,
+        secret::SealedSecret,
     },
     message::event::EventKind,
     time::Time,
@@ -65,7 +65,7 @@ pub struct Subscriber {
     /// The events it is notified of.
     pub events: EventFilter,
     /// The signing secrets, the newest first: a JSON list, encrypted.
-    pub secrets: Option<Sealed>,
+    pub secrets: Option<SealedSecret>,
     /// Whether it is active.
     pub active: bool,
     /// Why it was disabled automatically, if it was.
@@ -87,7 +87,7 @@ impl Subscriber {
     pub const CLIENT: &'static str = "client_sync";
 
     /// The context that its secrets are sealed for.
-    pub fn secret_place(tenant: &TenantId, id: &SubscriberId) -> String {
+    pub fn sealing_context(tenant: &TenantId, id: &SubscriberId) -> String {
         format!("subscriber/{tenant}/{id}")
     }
 }

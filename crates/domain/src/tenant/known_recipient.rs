@@ -6,7 +6,7 @@ use std::fmt;
 use crate::{
     identity::{
         id::{RecipientId, TenantId},
-        secret::Sealed,
+        secret::SealedSecret,
     },
     time::Time,
 };
@@ -25,7 +25,7 @@ pub struct KnownRecipient {
     /// The address, as given.
     pub address: String,
     /// A personal number, encrypted.
-    pub personal_number: Option<Sealed>,
+    pub personal_number: Option<SealedSecret>,
     /// The keyed digest of the personal number, for lookups.
     pub personal_number_digest: Option<PersonalDigest>,
     /// The personal number as it is shown, masked.
@@ -42,7 +42,7 @@ pub struct KnownRecipient {
 
 impl KnownRecipient {
     /// The context that its personal number is sealed for.
-    pub fn secret_place(tenant: &TenantId, id: &RecipientId) -> String {
+    pub fn sealing_context(tenant: &TenantId, id: &RecipientId) -> String {
         format!("recipient/{tenant}/{id}")
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     address::pattern::AddressPattern,
     identity::{
         id::{AccountId, TenantId},
-        secret::Sealed,
+        secret::SealedSecret,
     },
     message::OnDoubt,
     time::Time,
@@ -34,9 +34,9 @@ pub struct TenantSettings {
     /// How long messages are retained that ended and could not be reported, in days.
     pub unreported_retention_days: Option<u32>,
     /// The address of its client sync.
-    pub client_sync: Option<Remote>,
+    pub client_sync: Option<RemoteService>,
     /// The address from which attachments with `endpoint` are fetched.
-    pub attachment_endpoint: Option<Remote>,
+    pub attachment_endpoint: Option<RemoteService>,
     /// The form of its callbacks.
     pub callback_form: CallbackForm,
     /// What to do with attachments that are too large for mail.
@@ -133,7 +133,7 @@ impl ContentLimits {
 /// An HTTP service of the tenant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Remote {
+pub struct RemoteService {
     /// The address.
     pub url: String,
     /// A path under it.
@@ -147,7 +147,7 @@ pub struct Remote {
     pub username: Option<String>,
 }
 
-/// How to sign in at a [`Remote`].
+/// How to sign in at a [`RemoteService`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RemoteAuth {
@@ -286,7 +286,7 @@ impl TenantSettings {
             wrong.push(("return_path", "must be an address".to_owned()));
         }
         if let Some(from) = &self.default_from
-            && from.parse::<crate::address::Mailbox>().is_err()
+            && from.parse::<crate::address::NamedAddress>().is_err()
         {
             wrong.push(("default_from", "must be an address such as Shop <shop@example.com>".to_owned()));
         }
@@ -327,7 +327,7 @@ fn is_id_header(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-impl Remote {
+impl RemoteService {
     const TEXT_MAX: usize = 2_048;
 
     fn check(&self) -> Option<String> {
@@ -360,7 +360,7 @@ pub struct Tenant {
     /// The other settings.
     pub settings: TenantSettings,
     /// Its secrets, encrypted: a JSON object.
-    pub secret: Option<Sealed>,
+    pub secret: Option<SealedSecret>,
     /// The version, which increases with each change.
     pub version: i64,
     /// When it was created.
@@ -406,7 +406,7 @@ impl Tenant {
     }
 
     /// The context that its secrets are sealed for.
-    pub fn secret_place(id: &TenantId) -> String {
+    pub fn sealing_context(id: &TenantId) -> String {
         format!("tenant/{id}")
     }
 
@@ -449,8 +449,12 @@ mod tests {
 
     #[test]
     fn each_wrong_setting_is_named() {
-        let remote =
-            |url: &str| Remote { url: url.to_owned(), path: None, auth: RemoteAuth::Basic, username: None };
+        let remote = |url: &str| RemoteService {
+            url: url.to_owned(),
+            path: None,
+            auth: RemoteAuth::Basic,
+            username: None,
+        };
         let settings = TenantSettings {
             weight: 0,
             retention_days: Some(9_999),

@@ -9,8 +9,10 @@
 use std::time::Duration;
 
 use postway_domain::{EmailAddress, EventKind, Time, verp::VerpAddress};
-use postway_mime::received::{Action, BounceType, Finding as Reported, Kind, Report};
-use postway_store::record::{Finding, Suppression, SuppressionReason, Traced};
+use postway_mime::received::{
+    BounceType, ReceivedReport, ReportFinding as Reported, ReportKind, ReportedAction,
+};
+use postway_store::record::{MessageFinding, SuppressionReason, SuppressionRecord, TracedMessage};
 use serde_json::json;
 
 use super::ReportProof;
@@ -28,9 +30,14 @@ const VISIBLE_PROOF_NOTE: &str =
 const NO_COMPLAINT: [&str; 3] = ["not-spam", "auth-failure", "dmarc"];
 
 /// The findings of a report about a message.
-pub(crate) fn findings(report: &Report, traced: &Traced, proof: ReportProof, now: Time) -> Vec<Finding> {
+pub(crate) fn findings(
+    report: &ReceivedReport,
+    traced: &TracedMessage,
+    proof: ReportProof,
+    now: Time,
+) -> Vec<MessageFinding> {
     let feedback = report.feedback_type.as_deref().unwrap_or_default().to_ascii_lowercase();
-    if report.kind == Kind::Complaint && NO_COMPLAINT.contains(&feedback.as_str()) {
+    if report.kind == ReportKind::Complaint && NO_COMPLAINT.contains(&feedback.as_str()) {
         return Vec::new();
     }
     if report.recipients.is_empty() {
@@ -47,27 +54,26 @@ pub(crate) fn findings(report: &Report, traced: &Traced, proof: ReportProof, now
 }
 
 /// The event of a recipient: from what the server did about it, or else from the kind of the whole report.
-fn event_of(kind: Kind, action: Option<Action>) -> Option<EventKind> {
+fn event_of(kind: ReportKind, action: Option<ReportedAction>) -> Option<EventKind> {
     Some(match (kind, action) {
-        (Kind::Complaint, _) => EventKind::Complained,
-        (Kind::AutoReply, _) => EventKind::AutoReplied,
-        (Kind::Ordinary, _) => return None,
-        (_, Some(Action::Failed)) | (Kind::Bounce, None) => EventKind::Bounced,
-        (_, Some(Action::Delayed)) | (Kind::Delay, None) => EventKind::Delayed,
-        (_, Some(Action::Delivered | Action::Relayed | Action::Expanded)) | (Kind::Success, None) => {
-            EventKind::Delivered
-        }
+        (ReportKind::Complaint, _) => EventKind::Complained,
+        (ReportKind::AutoReply, _) => EventKind::AutoReplied,
+        (ReportKind::Ordinary, _) => return None,
+        (_, Some(ReportedAction::Failed)) | (ReportKind::Bounce, None) => EventKind::Bounced,
+        (_, Some(ReportedAction::Delayed)) | (ReportKind::Delay, None) => EventKind::Delayed,
+        (_, Some(ReportedAction::Delivered | ReportedAction::Relayed | ReportedAction::Expanded))
+        | (ReportKind::Success, None) => EventKind::Delivered,
     })
 }
 
 fn one(
-    report: &Report,
+    report: &ReceivedReport,
     reported: Option<&Reported>,
     kind: EventKind,
-    traced: &Traced,
+    traced: &TracedMessage,
     proof: ReportProof,
     now: Time,
-) -> Finding {
+) -> MessageFinding {
     let position = position(reported, traced);
     let recipient = position.and_then(|(at, _)| traced.recipients.get(at as usize));
     let bounce_type = reported.and_then(|one| one.kind);
@@ -90,7 +96,7 @@ fn one(
         set("reason", json!(one.reason.as_str()));
         set("diagnostic", json!(one.diagnostic.as_deref().map(|text| bounded(text, DIAGNOSTIC_CHARS_MAX))));
         set("remote_mta", json!(one.remote_mta));
-        set("action", json!(one.action.map(Action::as_str)));
+        set("action", json!(one.action.map(ReportedAction::as_str)));
     }
     set("feedback_type", json!(report.feedback_type));
     set("reporter", json!(report.reporter));
@@ -109,7 +115,7 @@ fn one(
     if !is_believed {
         data["says"] = json!(kind);
     }
-    Finding {
+    MessageFinding {
         message: traced.uid,
         position: position.map(|(at, _)| at),
         kind: if is_believed { kind } else { EventKind::UnprovenReport },
@@ -123,7 +129,7 @@ fn one(
 /// The position of the recipient in the message, and whether the report names it. A report about an address
 /// that the message did not go to, as after forwarding, is attributed to the message's recipient if it has
 /// only one.
-fn position(reported: Option<&Reported>, traced: &Traced) -> Option<(u32, bool)> {
+fn position(reported: Option<&Reported>, traced: &TracedMessage) -> Option<(u32, bool)> {
     let named = reported.and_then(|one| {
         let ours = [Some(one.address.as_str()), one.original_address.as_deref()].into_iter().flatten();
         let mut positions = ours.filter_map(|address| {
@@ -148,7 +154,7 @@ enum SuppressionTerm {
 
 /// Whether the content of a report is taken as a fact: it changes the recipient's outcome, and its event has
 /// the reported kind.
-fn is_believed(proof: ReportProof, traced: &Traced) -> bool {
+fn is_believed(proof: ReportProof, traced: &TracedMessage) -> bool {
     // The form is enough: which key signed it does not matter here, and old keys are deleted some day.
     let has_signed_path = || VerpAddress::read(&traced.sender).is_some_and(|path| path.uid() == traced.uid);
     match proof {
@@ -191,11 +197,11 @@ fn suppression(
     kind: EventKind,
     bounce_type: Option<BounceType>,
     reported: Option<&Reported>,
-    traced: &Traced,
+    traced: &TracedMessage,
     address: &str,
     term: SuppressionTerm,
     now: Time,
-) -> Option<Suppression> {
+) -> Option<SuppressionRecord> {
     let reason = match (kind, bounce_type) {
         (EventKind::Bounced, Some(BounceType::Hard)) => SuppressionReason::HardBounce,
         (EventKind::Complained, _) => SuppressionReason::Complaint,
@@ -211,7 +217,7 @@ fn suppression(
             Some(now.plus(VISIBLE_PROOF_LASTS))
         }
     };
-    Some(Suppression {
+    Some(SuppressionRecord {
         tenant: traced.tenant.clone(),
         address: EmailAddress::key_of(address),
         reason,
@@ -237,8 +243,8 @@ mod tests {
         Time::from_millis(1_700_000_000_000)
     }
 
-    fn traced(recipients: &[&str]) -> Traced {
-        Traced {
+    fn traced(recipients: &[&str]) -> TracedMessage {
+        TracedMessage {
             uid: MessageUid::new(now(), &mut rand::rng()),
             tenant: "default".parse().unwrap(),
             created_at: now(),
@@ -248,10 +254,10 @@ mod tests {
         }
     }
 
-    fn dsn(recipients: &[(&str, &str, &str, &str)]) -> Report {
+    fn dsn(recipients: &[(&str, &str, &str, &str)]) -> ReceivedReport {
         let mut raw = String::from(
             "From: MAILER-DAEMON@mx.example.org\nSubject: Undelivered Mail Returned to Sender\nMIME-Version: 1.0\n\
-             Content-Type: multipart/report; report-type=delivery-status; boundary=b\n\n--b\nContent-Type: text/plain\n\nFailed.\n\
+             FetchedContent-Type: multipart/report; report-type=delivery-status; boundary=b\n\n--b\nContent-Type: text/plain\n\nFailed.\n\
              --b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; mx.example.org\n\n",
         );
         for (address, action, status, words) in recipients {
@@ -265,7 +271,7 @@ mod tests {
 
     const UNKNOWN: &str = "550 5.1.1 <x>: Recipient address rejected: User unknown";
 
-    fn event_data(finding: &Finding) -> Value {
+    fn event_data(finding: &MessageFinding) -> Value {
         serde_json::from_str(finding.data.as_deref().unwrap()).unwrap()
     }
 
@@ -295,7 +301,7 @@ mod tests {
     }
 
     /// When the suppression by a hard bounce of the first recipient ends, if there is one.
-    fn ends(proof: ReportProof, message: &Traced) -> Option<Option<Time>> {
+    fn ends(proof: ReportProof, message: &TracedMessage) -> Option<Option<Time>> {
         let report = dsn(&[("ada@example.org", "failed", "5.1.1", UNKNOWN)]);
         let found = findings(&report, message, proof, now());
         found[0].suppress.as_ref().map(|one| one.expires_at)
@@ -406,7 +412,7 @@ mod tests {
         );
     }
 
-    fn complaint(kind: &str, recipient: &str) -> Report {
+    fn complaint(kind: &str, recipient: &str) -> ReceivedReport {
         let raw = format!(
             "From: fbl@isp.example\nSubject: complaint\nMIME-Version: 1.0\nContent-Type: multipart/report; report-type=feedback-report; boundary=b\n\n\
              --b\nContent-Type: text/plain\n\nabuse\n--b\nContent-Type: message/feedback-report\n\nFeedback-Type: {kind}\nUser-Agent: x/1\nVersion: 1\n{recipient}\n\

@@ -23,10 +23,10 @@ use postway_domain::{
     MessageUid, TenantId, Time,
     verp::{VerpAddress, VerpKey, VerpScope},
 };
-use postway_mime::received::Report;
+use postway_mime::received::ReceivedReport;
 use postway_store::{
     Store, StoreError,
-    record::{Filter, MessageSummary, Traced, message_id_label},
+    record::{MessageFilter, MessageSummary, TracedMessage, message_id_label},
 };
 
 pub(crate) use self::{
@@ -91,7 +91,7 @@ pub(crate) struct TenantScope<'a> {
 
 impl TenantScope<'_> {
     /// Whether this message belongs to them.
-    pub(crate) fn contains(&self, traced: &Traced) -> bool {
+    pub(crate) fn contains(&self, traced: &TracedMessage) -> bool {
         self.all_tenants || traced.tenant == *self.tenant
     }
 }
@@ -102,9 +102,9 @@ pub(crate) async fn correlate(
     verp_key: &VerpKey,
     scope: &TenantScope<'_>,
     mail: &ParsedMail<'_>,
-    report: &Report,
+    report: &ReceivedReport,
     now: Time,
-) -> Result<Option<(Traced, ReportProof)>, StoreError> {
+) -> Result<Option<(TracedMessage, ReportProof)>, StoreError> {
     let claims = claims(mail, report);
     let uids: Vec<MessageUid> = claims.iter().map(ReportClaim::uid).collect();
     if !uids.is_empty() {
@@ -148,7 +148,7 @@ impl ReportClaim {
     }
 
     /// What the claim proves, given the message; `None` if it was forged.
-    fn proof(&self, traced: &Traced, verp_key: &VerpKey) -> Option<ReportProof> {
+    fn proof(&self, traced: &TracedMessage, verp_key: &VerpKey) -> Option<ReportProof> {
         match self {
             Self::Named(_, proof) => Some(*proof),
             // The recipients are not known any more, and nothing is written about the message.
@@ -162,7 +162,7 @@ impl ReportClaim {
 }
 
 /// The claims of a report, the best proof first.
-fn claims(mail: &ParsedMail<'_>, report: &Report) -> Vec<ReportClaim> {
+fn claims(mail: &ParsedMail<'_>, report: &ReceivedReport) -> Vec<ReportClaim> {
     let original = &report.original;
     let delivered = DELIVERED_TO.into_iter().flat_map(|name| mail.people(name)).map(|person| person.address);
     let mut signed: Vec<VerpAddress> = delivered
@@ -193,15 +193,15 @@ fn uid_in(message_id: &str) -> Option<MessageUid> {
 async fn by_provider_id(
     store: &dyn Store,
     scope: &TenantScope<'_>,
-    report: &Report,
-) -> Result<Option<Traced>, StoreError> {
+    report: &ReceivedReport,
+) -> Result<Option<TracedMessage>, StoreError> {
     let given = report.original.message_id.as_deref().and_then(|id| id.split_once('@'));
     let is_ses = |domain: &str| {
         let tail = domain.len().checked_sub(SES_DOMAIN.len()).and_then(|at| domain.get(at..));
         tail.is_some_and(|tail| tail.eq_ignore_ascii_case(SES_DOMAIN))
     };
     let Some((local, _)) = given.filter(|(_, domain)| is_ses(domain)) else { return Ok(None) };
-    let filter = Filter { provider_message_id: Some(local.to_owned()), ..Filter::default() };
+    let filter = MessageFilter { provider_message_id: Some(local.to_owned()), ..MessageFilter::default() };
     let found = store.messages(scope.tenant, &filter, None, 1).await?;
     trace(store, scope, found.first()).await
 }
@@ -212,12 +212,12 @@ pub(crate) async fn by_foreign_id(
     store: &dyn Store,
     scope: &TenantScope<'_>,
     message_id: &str,
-) -> Result<Option<Traced>, StoreError> {
+) -> Result<Option<TracedMessage>, StoreError> {
     let message_id = message_id.trim().trim_start_matches('<').trim_end_matches('>');
     if !message_id.contains('@') || message_id.len() > FOREIGN_ID_BYTES_MAX {
         return Ok(None);
     }
-    let filter = Filter { tag: Some(message_id_label(message_id)), ..Filter::default() };
+    let filter = MessageFilter { tag: Some(message_id_label(message_id)), ..MessageFilter::default() };
     match store.messages(scope.tenant, &filter, None, 2).await?.as_slice() {
         [only] => trace(store, scope, Some(only)).await,
         _ => Ok(None),
@@ -229,17 +229,17 @@ pub(crate) async fn by_foreign_id(
 async fn by_recipient(
     store: &dyn Store,
     scope: &TenantScope<'_>,
-    report: &Report,
+    report: &ReceivedReport,
     now: Time,
-) -> Result<Option<Traced>, StoreError> {
+) -> Result<Option<TracedMessage>, StoreError> {
     // The other recipients of a report belong to the same message.
     let Some(finding) = report.recipients.first() else { return Ok(None) };
     for address in [finding.original_address.as_deref(), Some(finding.address.as_str())].into_iter().flatten()
     {
-        let filter = Filter {
+        let filter = MessageFilter {
             recipient: Some(address.to_owned()),
             since: Some(now.minus(WINDOW)),
-            ..Filter::default()
+            ..MessageFilter::default()
         };
         let mut found = store.messages(scope.tenant, &filter, None, CANDIDATES_MAX).await?;
         found.retain(|message| message.sent_at.is_some());
@@ -259,7 +259,7 @@ async fn trace(
     store: &dyn Store,
     scope: &TenantScope<'_>,
     message: Option<&MessageSummary>,
-) -> Result<Option<Traced>, StoreError> {
+) -> Result<Option<TracedMessage>, StoreError> {
     let Some(message) = message else { return Ok(None) };
     let traced = store.traced(&[message.uid]).await?;
     Ok(traced.into_iter().find(|traced| scope.contains(traced)))
@@ -276,8 +276,8 @@ mod tests {
         "0190a4c2-7b3e-7def-8123-456789abcdef".parse().unwrap()
     }
 
-    fn traced(recipients: &[&str], gone: bool) -> Traced {
-        Traced {
+    fn traced(recipients: &[&str], gone: bool) -> TracedMessage {
+        TracedMessage {
             uid: uid(),
             tenant: "default".parse().unwrap(),
             created_at: Time::from_millis(0),

@@ -11,8 +11,10 @@
 use std::time::Duration;
 
 use postway_domain::{EmailAddress, EventKind, Time};
-use postway_mime::pec::{Notice, PecEvent, Receipt, ReceiptForm, ReceiptKind, Signature, TrustStore, verify};
-use postway_store::record::{Body, Finding, NewReceipt, ReceiptView, Traced};
+use postway_mime::pec::{
+    CertifiedReceipt, DelayNotice, PecEvent, ReceiptForm, ReceiptKind, SignatureCheck, TrustStore, verify,
+};
+use postway_store::record::{MessageFinding, NewReceipt, StoredBody, StoredReceipt, TracedMessage};
 use serde_json::{Value, json};
 
 use crate::mail::bounded;
@@ -30,7 +32,7 @@ pub(crate) struct ReceiptContext<'a> {
     /// The mail as it came.
     pub raw: &'a [u8],
     /// The stored body of the mail.
-    pub body: &'a Body,
+    pub body: &'a StoredBody,
     /// The digest of the mail.
     pub digest: [u8; 32],
     /// The certificates that signatures must lead to.
@@ -38,13 +40,17 @@ pub(crate) struct ReceiptContext<'a> {
     /// Whether the receipt refers to the message by an id that cannot be guessed.
     pub is_by_our_id: bool,
     /// The earlier receipts of the message.
-    pub earlier: &'a [ReceiptView],
+    pub earlier: &'a [StoredReceipt],
     /// When the mail arrived.
     pub arrived_at: Time,
 }
 
 /// The finding of a receipt.
-pub(crate) fn receipt(receipt: &Receipt, traced: &Traced, known: &ReceiptContext<'_>) -> Finding {
+pub(crate) fn receipt(
+    receipt: &CertifiedReceipt,
+    traced: &TracedMessage,
+    known: &ReceiptContext<'_>,
+) -> MessageFinding {
     let concerned = receipt.concerned();
     let position = match concerned.as_slice() {
         [one] => traced.recipients.iter().position(|known| EmailAddress::is_same(known, one)),
@@ -82,7 +88,7 @@ pub(crate) fn receipt(receipt: &Receipt, traced: &Traced, known: &ReceiptContext
             data[name] = detail[name].clone();
         }
     }
-    Finding {
+    MessageFinding {
         message: traced.uid,
         position: position.and_then(|at| u32::try_from(at).ok()),
         kind: if is_believed { kind } else { EventKind::UnprovenReport },
@@ -103,7 +109,12 @@ pub(crate) fn receipt(receipt: &Receipt, traced: &Traced, known: &ReceiptContext
 
 /// Whether there was an earlier notice about the same recipient. A notice that calls itself the first may
 /// have arrived twice, and one that is not believed does not count.
-fn is_second(receipt: &Receipt, address: Option<&str>, at: Time, known: &ReceiptContext<'_>) -> bool {
+fn is_second(
+    receipt: &CertifiedReceipt,
+    address: Option<&str>,
+    at: Time,
+    known: &ReceiptContext<'_>,
+) -> bool {
     receipt.kind == ReceiptKind::DeliveryWarning
         && known.earlier.iter().any(|earlier| {
             let detail: Value = serde_json::from_str(&earlier.detail).unwrap_or_default();
@@ -115,7 +126,7 @@ fn is_second(receipt: &Receipt, address: Option<&str>, at: Time, known: &Receipt
                 _ => false,
             };
             let is_believed = earlier.signature == VERIFIED || (known.trust.is_empty() && known.is_by_our_id);
-            let is_apart = receipt.notice != Some(Notice::First) || at.since(earlier.at) >= APART;
+            let is_apart = receipt.notice != Some(DelayNotice::First) || at.since(earlier.at) >= APART;
             ReceiptKind::from(earlier.kind.as_str()) == ReceiptKind::DeliveryWarning
                 && is_believed
                 && is_same_one
@@ -125,18 +136,18 @@ fn is_second(receipt: &Receipt, address: Option<&str>, at: Time, known: &Receipt
 }
 
 /// The judgement of the signature, and a remark on it.
-fn judged(receipt: &Receipt, known: &ReceiptContext<'_>) -> (&'static str, Option<String>) {
+fn judged(receipt: &CertifiedReceipt, known: &ReceiptContext<'_>) -> (&'static str, Option<String>) {
     match verify(known.raw, known.trust, known.arrived_at) {
-        Signature::Verified { signer } => match receipt.unconfirmed() {
+        SignatureCheck::Verified { signer } => match receipt.unconfirmed() {
             Some(why) => ("unverified", Some(why.to_owned())),
             None => (VERIFIED, Some(format!("signed by {signer}"))),
         },
-        Signature::Unverified { why } => ("unverified", Some(why)),
-        Signature::Absent => ("absent", None),
+        SignatureCheck::Unverified { why } => ("unverified", Some(why)),
+        SignatureCheck::Absent => ("absent", None),
     }
 }
 
-fn detail(receipt: &Receipt, is_second: bool, signature: &str, remark: Option<String>) -> Value {
+fn detail(receipt: &CertifiedReceipt, is_second: bool, signature: &str, remark: Option<String>) -> Value {
     let text = |text: &Option<String>| text.as_deref().map(|text| bounded(text, TEXT_CHARS_MAX));
     let form = receipt.form.as_ref().map(|form| match form {
         ReceiptForm::Complete => "completa".to_owned(),
@@ -145,10 +156,10 @@ fn detail(receipt: &Receipt, is_second: bool, signature: &str, remark: Option<St
         ReceiptForm::Unknown(other) => bounded(other, TEXT_CHARS_MAX),
     });
     let notice = receipt.notice.map(|notice| match notice {
-        Notice::Final => "final",
-        Notice::First | Notice::Undecided if is_second => "final",
-        Notice::First => "first",
-        Notice::Undecided => "undecided",
+        DelayNotice::Final => "final",
+        DelayNotice::First | DelayNotice::Undecided if is_second => "final",
+        DelayNotice::First => "first",
+        DelayNotice::Undecided => "undecided",
     });
     json!({
         "kind": bounded(&receipt.kind_text, TEXT_CHARS_MAX),
@@ -182,8 +193,8 @@ mod tests {
         Time::from_millis(1_700_000_000_000)
     }
 
-    fn traced() -> Traced {
-        Traced {
+    fn traced() -> TracedMessage {
+        TracedMessage {
             uid: MessageUid::new(now(), &mut rand::rng()),
             tenant: "default".parse().unwrap(),
             created_at: now(),
@@ -193,7 +204,7 @@ mod tests {
         }
     }
 
-    fn raw(kind: &str, traced: &Traced, words: &str, own_id: &str) -> Vec<u8> {
+    fn raw(kind: &str, traced: &TracedMessage, words: &str, own_id: &str) -> Vec<u8> {
         let uid = traced.uid;
         format!(
             "X-Ricevuta: {kind}\r\nX-Riferimento-Message-ID: <{uid}@shop.example>\r\nMessage-ID: <{own_id}@pec.example>\r\n\
@@ -206,12 +217,12 @@ mod tests {
         .into_bytes()
     }
 
-    fn finding(raw: &[u8], traced: &Traced, earlier: &[ReceiptView]) -> Finding {
+    fn finding(raw: &[u8], traced: &TracedMessage, earlier: &[StoredReceipt]) -> MessageFinding {
         let read = read(raw).unwrap();
         assert_eq!(read.postway_uid, Some(traced.uid));
         let known = ReceiptContext {
             raw,
-            body: &Body::Inline(Bytes::copy_from_slice(raw)),
+            body: &StoredBody::Inline(Bytes::copy_from_slice(raw)),
             digest: crate::monitor::sha256(raw),
             trust: &TrustStore::default(),
             is_by_our_id: true,
@@ -221,9 +232,9 @@ mod tests {
         receipt(&read, traced, &known)
     }
 
-    fn stored(finding: &Finding) -> ReceiptView {
+    fn stored(finding: &MessageFinding) -> StoredReceipt {
         let stored = finding.receipt.clone().unwrap();
-        ReceiptView {
+        StoredReceipt {
             digest: stored.digest,
             inbound: MessageUid::new(now(), &mut rand::rng()),
             kind: stored.kind,

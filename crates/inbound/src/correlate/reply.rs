@@ -8,7 +8,7 @@ use postway_domain::{EmailAddress, EventKind};
 use postway_mime::{reading, reply::new_text};
 use postway_store::{
     Store, StoreError,
-    record::{Finding, Traced},
+    record::{MessageFinding, TracedMessage},
 };
 use serde_json::json;
 
@@ -27,7 +27,7 @@ pub(crate) async fn answered(
     store: &dyn Store,
     scope: &TenantScope<'_>,
     mail: &ParsedMail<'_>,
-) -> Result<Option<(Traced, ReportProof)>, StoreError> {
+) -> Result<Option<(TracedMessage, ReportProof)>, StoreError> {
     let ids = named(mail);
     let uids: Vec<_> = ids.iter().filter_map(|id| uid_in(id)).collect();
     if !uids.is_empty() {
@@ -57,7 +57,7 @@ fn named(mail: &ParsedMail<'_>) -> Vec<String> {
 }
 
 /// The finding of a reply.
-pub(crate) fn reply(mail: &ParsedMail<'_>, traced: &Traced, proof: ReportProof) -> Finding {
+pub(crate) fn reply(mail: &ParsedMail<'_>, traced: &TracedMessage, proof: ReportProof) -> MessageFinding {
     let author = mail.people("From").into_iter().next().map(|person| person.address);
     let is_author =
         |known: &&String| author.as_deref().is_some_and(|author| EmailAddress::is_same(known, author));
@@ -72,7 +72,7 @@ pub(crate) fn reply(mail: &ParsedMail<'_>, traced: &Traced, proof: ReportProof) 
         "message_id": message_id,
         "text": text.map(|text| bounded_lines(&text)),
     });
-    Finding {
+    MessageFinding {
         message: traced.uid,
         position: None,
         kind: EventKind::Replied,

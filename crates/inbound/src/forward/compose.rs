@@ -3,10 +3,10 @@
 
 use std::fmt::Write as _;
 
-use postway_domain::Mailbox;
-use postway_intake::Given;
+use postway_domain::NamedAddress;
+use postway_intake::ForwardNames;
 use postway_mime::{
-    Attachment, Composed, Draft, compose,
+    ComposedMail, MailAttachment, MailDraft, compose,
     reader::{DecodeBudget, MailPart, PartClass, ReadMail},
 };
 
@@ -26,7 +26,11 @@ const FILENAME_CHARS_MAX: usize = 255;
 const BLOCK_CHARS_MAX: usize = 500;
 
 /// Composes the mail anew; `None` if it cannot be read completely or composed.
-pub(super) fn composed(shape: &ForwardShape<'_>, from: &Mailbox, given: &Given<'_>) -> Option<Composed> {
+pub(super) fn composed(
+    shape: &ForwardShape<'_>,
+    from: &NamedAddress,
+    given: &ForwardNames<'_>,
+) -> Option<ComposedMail> {
     let mail = shape.mail;
     let parts = mail.read_parts();
     let roles = parts.roles();
@@ -35,7 +39,7 @@ pub(super) fn composed(shape: &ForwardShape<'_>, from: &Mailbox, given: &Given<'
     }
     let (mut budget, mut texts) = (DecodeBudget::default(), DecodeBudget::of(TEXT_BYTES_MAX));
     let files = roles.attachments.iter().filter_map(|index| parts.part(*index));
-    let attachments: Vec<Attachment> = files.map(|part| attachment(&part, &mut budget)).collect();
+    let attachments: Vec<MailAttachment> = files.map(|part| attachment(&part, &mut budget)).collect();
     if budget.is_passed() || attachments.iter().any(|file| file.check().is_err()) {
         return None;
     }
@@ -53,7 +57,7 @@ pub(super) fn composed(shape: &ForwardShape<'_>, from: &Mailbox, given: &Given<'
     };
     let (reply_to, subject) = (reply_to(mail), shape.subject());
     let draft = shape.draft(from, given, &reply_to, "");
-    compose(&Draft {
+    compose(&MailDraft {
         subject: &subject,
         text: text.as_deref(),
         html: html.as_deref(),
@@ -87,12 +91,12 @@ pub(super) fn header_block(mail: &ParsedMail<'_>) -> String {
 }
 
 /// The addresses for replies: the author's `Reply-To`, or else the author.
-pub(super) fn reply_to(mail: &ParsedMail<'_>) -> Vec<Mailbox> {
+pub(super) fn reply_to(mail: &ParsedMail<'_>) -> Vec<NamedAddress> {
     let named =
         ["Reply-To", "From"].into_iter().map(|name| mail.people(name)).find(|people| !people.is_empty());
     let mailbox = |person: &crate::mail::HeaderPerson| {
         let address = person.address.parse().ok()?;
-        Mailbox::new(person.name.as_deref(), address).ok()
+        NamedAddress::new(person.name.as_deref(), address).ok()
     };
     named.unwrap_or_default().iter().take(REPLY_TO_MAX).filter_map(mailbox).collect()
 }
@@ -139,7 +143,7 @@ fn with_block(html: &str, block: &str) -> String {
     format!("{}<p>{escaped}</p>\n{}", &html[..at], &html[at..])
 }
 
-fn attachment(part: &MailPart<'_, '_>, budget: &mut DecodeBudget) -> Attachment {
+fn attachment(part: &MailPart<'_, '_>, budget: &mut DecodeBudget) -> MailAttachment {
     let class = PartClass::of(part);
     let content = match class.is_text() {
         true => part.text(budget).into_owned().into_bytes(),
@@ -147,7 +151,7 @@ fn attachment(part: &MailPart<'_, '_>, budget: &mut DecodeBudget) -> Attachment 
     };
     let inline = is_shown_inside(part);
     let content_id = part.content_id().map(str::to_owned);
-    let mut file = Attachment {
+    let mut file = MailAttachment {
         filename: filename(part, class),
         content_type: content_type(part, class),
         content,

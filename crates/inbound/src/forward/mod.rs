@@ -9,15 +9,15 @@
 mod compose;
 
 use postway_domain::{
-    EmailAddress, Lane, Mailbox, MessageUid, WatchedMailbox, id::RuleId, rule::ForwardForm,
+    EmailAddress, Lane, MessageUid, NamedAddress, WatchedMailbox, id::RuleId, rule::ForwardForm,
 };
-use postway_intake::{Door, ForwardRequest, Given, MadeForward, Refusal, RequestContext};
+use postway_intake::{ComposedForward, Door, ForwardNames, ForwardRequest, Refusal, RequestContext};
 use postway_mime::{
-    Composed, Draft, MARK_FIELD,
-    forwarded::{Resent, compose_around, resend},
+    ComposedMail, LOOP_MARK_FIELD, MailDraft,
+    forwarded::{ResentFields, compose_around, resend},
     is_mark,
 };
-use postway_store::record::ToRoute;
+use postway_store::record::MailToProcess;
 
 use crate::{
     crash::crash_point,
@@ -32,7 +32,7 @@ const ORIGINAL_NAME: &str = "original.eml";
 
 /// A mail to forward, with its mailbox and rule.
 pub(crate) struct Forwarding<'a> {
-    pub job: &'a ToRoute,
+    pub job: &'a MailToProcess,
     pub mailbox: &'a WatchedMailbox,
     pub rule: &'a RuleId,
     pub shape: ForwardShape<'a>,
@@ -73,7 +73,7 @@ impl Forwarding<'_> {
     pub(crate) async fn send(&self, door: &Door) -> Result<MessageUid, ForwardFailure> {
         let from = self.from().map_err(ForwardFailure::Unable)?;
         if self.shape.planned.account.is_none() {
-            let captures = door.captures_unasked(&self.job.key.tenant).await;
+            let captures = door.capture_reason(&self.job.key.tenant).await;
             if let Some(why) = captures.map_err(|error| ForwardFailure::Refused(error.into()))? {
                 return Err(ForwardFailure::WouldCapture(why.to_owned()));
             }
@@ -83,7 +83,7 @@ impl Forwarding<'_> {
             request_id: format!("inbound-{}", self.job.uid),
             idempotency_key: Some(self.key()),
             dry_run: false,
-            must_leave: true,
+            refuses_capture: true,
             any_subject: false,
             spoken_times: false,
             on_doubt: self.shape.planned.on_doubt.or(self.mailbox.settings.on_doubt),
@@ -117,7 +117,7 @@ impl Forwarding<'_> {
     }
 
     /// The sender: the one that the rule names, or else the mailbox, if its user name is an address.
-    fn from(&self) -> Result<Mailbox, String> {
+    fn from(&self) -> Result<NamedAddress, String> {
         if let Some(from) = &self.shape.planned.from {
             return Ok(from.clone());
         }
@@ -125,7 +125,7 @@ impl Forwarding<'_> {
         let address = username.parse::<EmailAddress>().map_err(|_| {
             "the mailbox's user name is no address: say in the rule's forward in whose name mail is sent on (from)".to_owned()
         })?;
-        Mailbox::new(None, address).map_err(|error| error.to_string())
+        NamedAddress::new(None, address).map_err(|error| error.to_string())
     }
 }
 
@@ -151,7 +151,11 @@ impl ForwardShape<'_> {
     }
 
     /// Makes the forwarded mail.
-    pub(crate) fn make(&self, from: &Mailbox, given: &Given<'_>) -> Result<MadeForward, String> {
+    pub(crate) fn make(
+        &self,
+        from: &NamedAddress,
+        given: &ForwardNames<'_>,
+    ) -> Result<ComposedForward, String> {
         let made = match self.planned.form {
             ForwardForm::Redirect => self.redirected(from, given).map(|resent| (resent, false)),
             ForwardForm::Compose => compose::composed(self, from, given).map(|composed| (composed, true)),
@@ -162,15 +166,15 @@ impl ForwardShape<'_> {
             None => (self.attached(from, given)?, true),
         };
         composed.bytes.splice(0..0, self.marks(!is_our_own).into_bytes());
-        Ok(MadeForward { composed, is_our_own })
+        Ok(ComposedForward { composed, is_our_own })
     }
 
-    /// The mail with `Resent-` fields; `None` if some servers would refuse it.
-    fn redirected(&self, from: &Mailbox, given: &Given<'_>) -> Option<Composed> {
+    /// The mail with `ResentFields-` fields; `None` if some servers would refuse it.
+    fn redirected(&self, from: &NamedAddress, given: &ForwardNames<'_>) -> Option<ComposedMail> {
         let prefix = self.prefix();
         let resent = resend(
             self.mail.raw(),
-            &Resent {
+            &ResentFields {
                 from,
                 to: &self.planned.to,
                 message_id: given.message_id,
@@ -184,23 +188,23 @@ impl ForwardShape<'_> {
     }
 
     /// The mail as an attachment of a new mail.
-    fn attached(&self, from: &Mailbox, given: &Given<'_>) -> Result<Composed, String> {
+    fn attached(&self, from: &NamedAddress, given: &ForwardNames<'_>) -> Result<ComposedMail, String> {
         let text = format!("{}\nThe mail is attached.\n", compose::header_block(self.mail));
         let reply_to = compose::reply_to(self.mail);
         let draft = self.draft(from, given, &reply_to, &text);
         let subject = self.subject();
-        compose_around(&Draft { subject: &subject, ..draft }, self.mail.raw(), ORIGINAL_NAME)
+        compose_around(&MailDraft { subject: &subject, ..draft }, self.mail.raw(), ORIGINAL_NAME)
             .map_err(|error| error.to_string())
     }
 
     fn draft<'d>(
         &'d self,
-        from: &'d Mailbox,
-        given: &Given<'d>,
-        reply_to: &'d [Mailbox],
+        from: &'d NamedAddress,
+        given: &ForwardNames<'d>,
+        reply_to: &'d [NamedAddress],
         text: &'d str,
-    ) -> Draft<'d> {
-        Draft {
+    ) -> MailDraft<'d> {
+        MailDraft {
             from,
             sender: None,
             to: &self.planned.to,
@@ -221,10 +225,10 @@ impl ForwardShape<'_> {
     /// The fields that mark the mail as forwarded. A redirected mail already has its earlier marks; a new
     /// mail repeats them.
     fn marks(&self, is_resent: bool) -> String {
-        let mut fields = format!("{MARK_FIELD}: {}\r\n", self.mark);
+        let mut fields = format!("{LOOP_MARK_FIELD}: {}\r\n", self.mark);
         if !is_resent {
-            let earlier = self.mail.plain(MARK_FIELD).filter(|mark| is_mark(mark));
-            fields.extend(earlier.map(|mark| format!("{MARK_FIELD}: {mark}\r\n")));
+            let earlier = self.mail.plain(LOOP_MARK_FIELD).filter(|mark| is_mark(mark));
+            fields.extend(earlier.map(|mark| format!("{LOOP_MARK_FIELD}: {mark}\r\n")));
         }
         fields
     }

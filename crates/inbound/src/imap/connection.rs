@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use postway_net::{Guard, Proxy};
+use postway_net::{AddressGuard, OutboundProxy};
 use secrecy::SecretString;
 
 /// Everything needed to reach a mailbox.
@@ -19,9 +19,9 @@ pub struct ImapConnection {
     /// Certificates to trust besides the platform's, in PEM.
     pub extra_roots_pem: Option<String>,
     /// The proxy to connect through; a direct connection if absent.
-    pub proxy: Option<Proxy>,
+    pub proxy: Option<OutboundProxy>,
     /// Decides which addresses may be connected to.
-    pub guard: Arc<Guard>,
+    pub guard: Arc<AddressGuard>,
 }
 
 /// How a connection is protected. A mailbox always has credentials, so no mode is opportunistic.

@@ -5,7 +5,7 @@
 //! TLS. A server that repeats credentials in its refusal is not quoted.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_net::{Stream, TlsClient, Verify, connect_through};
+use postway_net::{CertificateCheck, NetStream, TlsClient, connect_through};
 use secrecy::{ExposeSecret, zeroize::Zeroizing};
 use tokio::{net::TcpStream, time::Instant};
 
@@ -57,7 +57,7 @@ async fn open(
         .map_err(ImapFault::Net)?;
     let stream = match connection.tls {
         ImapTlsMode::Implicit => secure(tcp, connection, tls, deadlines).await?,
-        ImapTlsMode::Starttls | ImapTlsMode::None => Stream::Plain(tcp),
+        ImapTlsMode::Starttls | ImapTlsMode::None => NetStream::Plain(tcp),
     };
     let mut session = ImapSession::over(stream, server, deadlines);
     greet(&mut session).await?;
@@ -76,10 +76,10 @@ async fn secure(
     connection: &ImapConnection,
     tls: &TlsClient,
     deadlines: ImapDeadlines,
-) -> Result<Stream, ImapFault> {
+) -> Result<NetStream, ImapFault> {
     let verify = match &connection.extra_roots_pem {
-        Some(pem) => Verify::WithRoots(pem.as_bytes()),
-        None => Verify::Platform,
+        Some(pem) => CertificateCheck::WithRoots(pem.as_bytes()),
+        None => CertificateCheck::Platform,
     };
     let deadline = Instant::now() + deadlines.connect;
     tls.handshake(tcp, &connection.host, verify, deadline).await.map_err(ImapFault::Net)
@@ -120,7 +120,7 @@ async fn start_tls(
 }
 
 /// The TCP connection under a wire without unread input.
-fn plain(wire: ImapOctetStream<Stream>) -> Result<TcpStream, ImapFault> {
+fn plain(wire: ImapOctetStream<NetStream>) -> Result<TcpStream, ImapFault> {
     if wire.has_unread() {
         return Err(ImapFault::StarttlsInjected);
     }

@@ -5,7 +5,7 @@
 
 use std::{future::Future, time::Duration};
 
-use postway_net::Stream;
+use postway_net::NetStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
@@ -27,7 +27,7 @@ const RESPONSES_MAX: u64 = 250_000;
 /// A signed-in session with a server.
 #[derive(Debug)]
 pub struct ImapSession {
-    pub(super) wire: ImapOctetStream<Stream>,
+    pub(super) wire: ImapOctetStream<NetStream>,
     pub(super) server: String,
     pub(super) offered: ImapCapabilities,
     pub(super) deadlines: ImapDeadlines,
@@ -53,7 +53,7 @@ pub struct FolderStatus {
 }
 
 impl ImapSession {
-    pub(super) fn over(stream: Stream, server: &str, deadlines: ImapDeadlines) -> Self {
+    pub(super) fn over(stream: NetStream, server: &str, deadlines: ImapDeadlines) -> Self {
         Self {
             wire: ImapOctetStream::new(stream),
             server: server.to_owned(),

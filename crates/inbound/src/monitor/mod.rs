@@ -18,7 +18,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use postway_domain::{Clock, WatchedMailbox};
-use postway_store::{Store, StoreError, blob::Depot, record::MailboxKey};
+use postway_store::{Store, StoreError, blob::BlobStorage, record::MailboxKey};
 use tokio::{
     task::JoinSet,
     time::{Instant, timeout},
@@ -54,7 +54,7 @@ pub struct MonitorParts {
     /// The store.
     pub store: Arc<dyn Store>,
     /// The blobs of large mails.
-    pub depot: Arc<Depot>,
+    pub depot: Arc<BlobStorage>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Opens the folders of mailboxes.

@@ -21,8 +21,8 @@ use postway_domain::{
 use postway_intake::FairBudget;
 use postway_store::{
     Store, StoreError,
-    blob::{Depot, INLINE_BYTES_MAX},
-    record::{Body, NewInbound},
+    blob::{BlobStorage, INLINE_BYTES_MAX},
+    record::{NewInbound, StoredBody},
 };
 use tokio::sync::mpsc;
 
@@ -51,7 +51,7 @@ const WITHHELD_MAX: u32 = 3;
 /// Reads mails. See the module.
 pub(super) struct PageReader {
     pub store: Arc<dyn Store>,
-    pub depot: Arc<Depot>,
+    pub depot: Arc<BlobStorage>,
     pub clock: Arc<dyn Clock>,
     underway: Arc<FairBudget>,
     uids: RisingUids,
@@ -76,7 +76,7 @@ pub(super) enum ReadFault {
 pub(super) type Withheld = BTreeMap<u32, u32>;
 
 impl PageReader {
-    pub(super) fn new(store: Arc<dyn Store>, depot: Arc<Depot>, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(store: Arc<dyn Store>, depot: Arc<BlobStorage>, clock: Arc<dyn Clock>) -> Self {
         let underway = FairBudget::new(UNDERWAY_BYTES_MAX, UNDERWAY_OF_TENANT_BYTES_MAX);
         Self { store, depot, clock, underway, uids: RisingUids::default() }
     }
@@ -159,7 +159,7 @@ impl PageReader {
             while let Some(FetchedMail { uid, content }) = fetched.recv().await {
                 let Some(listed) = mails.iter().find(|mail| mail.uid == uid) else { continue };
                 let new = self.keep(mailbox, listed, content, withheld).await?;
-                bytes += new.body.as_ref().and_then(Body::inline).map_or(0, Bytes::len);
+                bytes += new.body.as_ref().and_then(StoredBody::inline).map_or(0, Bytes::len);
                 read.insert(uid, new);
                 if bytes > budget.bytes {
                     let why = "the server sent far more than it had said; it is read on later".to_owned();

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use postway_domain::{Time, inbound::Cursor, mailbox::Start};
+use postway_domain::{Time, inbound::FolderCursor, mailbox::WatchStart};
 
 use crate::imap::{FolderStatus, ListedMail};
 use crate::source::{OpenFolder, SourceError};
@@ -20,17 +20,17 @@ const SECOND: Duration = Duration::from_secs(1);
 pub(super) async fn first_cursor(
     folder: &mut dyn OpenFolder,
     folder_status: FolderStatus,
-    start: Start,
-) -> Result<Cursor, SourceError> {
+    start: WatchStart,
+) -> Result<FolderCursor, SourceError> {
     let end = folder_status.uid_next.saturating_sub(1);
     let (last_uid, not_before) = match start {
-        Start::Beginning => (0, None),
-        Start::Now => {
+        WatchStart::Beginning => (0, None),
+        WatchStart::Now => {
             let newest = dates(folder, folder_status, NEWEST_LOOKED_AT).await?.into_iter().max();
             // Later than all mail in the folder.
             (end, newest.map(|newest| newest.plus(SECOND)))
         }
-        Start::Newest(count) => match folder.first_of_newest(count).await? {
+        WatchStart::Newest(count) => match folder.first_of_newest(count).await? {
             Some(_) if folder_status.exists <= count => (0, None),
             Some(first) => {
                 let oldest =
@@ -39,14 +39,14 @@ pub(super) async fn first_cursor(
             }
             None => (end, None),
         },
-        Start::Since(since) => match folder.first_since(since).await? {
+        WatchStart::Since(since) => match folder.first_since(since).await? {
             Some(first) => (first.saturating_sub(1), Some(since)),
             None => (end, Some(since)),
         },
-        Start::AfterUid(uid) => (uid, first_date_after(folder, uid.min(end), folder_status).await?),
+        WatchStart::AfterUid(uid) => (uid, first_date_after(folder, uid.min(end), folder_status).await?),
     };
     let uid_validity = folder_status.uid_validity;
-    Ok(Cursor { uid_validity, last_uid: last_uid.min(end), not_before, old_through: end })
+    Ok(FolderCursor { uid_validity, last_uid: last_uid.min(end), not_before, old_through: end })
 }
 
 /// The date of the first mails with a higher UID; if there are none, a time later than all mail in the

@@ -13,10 +13,10 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use postway_domain::{Clock, InboundState, WatchedMailbox, inbound::Cursor};
+use postway_domain::{Clock, InboundState, WatchedMailbox, inbound::FolderCursor};
 use postway_store::{
     Store, StoreError,
-    record::{MailboxKey, MailboxNote, Registered, Registration},
+    record::{MailboxKey, MailboxNote, MailboxPage, RegistrationResult},
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -237,7 +237,7 @@ impl MailboxWatch {
         &mut self,
         folder: &mut dyn OpenFolder,
         folder_status: FolderStatus,
-    ) -> Result<Cursor, WatchFault> {
+    ) -> Result<FolderCursor, WatchFault> {
         let end = folder_status.uid_next.saturating_sub(1);
         let Some((_, state)) = self.context.store.mailbox(&self.key).await? else {
             return Err(WatchFault::Gone);
@@ -249,7 +249,7 @@ impl MailboxWatch {
                     "the server gave the mail of a mailbox new UIDs; it is read anew, what is known is passed over");
                 self.withheld.clear();
                 let uid_validity = folder_status.uid_validity;
-                Cursor { uid_validity, last_uid: 0, old_through: end, ..cursor }
+                FolderCursor { uid_validity, last_uid: 0, old_through: end, ..cursor }
             }
             None => first_cursor(folder, folder_status, self.mailbox.settings.start).await?,
         };
@@ -261,8 +261,8 @@ impl MailboxWatch {
         &mut self,
         folder: &mut BoundedFolder<'_>,
         folder_status: FolderStatus,
-        cursor: Cursor,
-    ) -> Result<Cursor, WatchFault> {
+        cursor: FolderCursor,
+    ) -> Result<FolderCursor, WatchFault> {
         let end = folder_status.uid_next.saturating_sub(1);
         let page = folder.list(cursor.last_uid.saturating_add(1), end, PAGE_MAILS).await?;
         // Forces progress, so that a server cannot make the round endless.
@@ -287,7 +287,7 @@ impl MailboxWatch {
                 (false, None) => cursor.last_uid,
             };
             if reached > cursor.last_uid {
-                let to = Cursor { last_uid: reached, ..cursor };
+                let to = FolderCursor { last_uid: reached, ..cursor };
                 let stands = self.register(Some(cursor), to, folder_status, mails).await?;
                 if stands != to {
                     // Another node reads the mailbox too; its writes count.
@@ -313,18 +313,18 @@ impl MailboxWatch {
     /// Registers mails and moves the cursor; returns the cursor after the write.
     async fn register(
         &mut self,
-        seen: Option<Cursor>,
-        to: Cursor,
+        seen: Option<FolderCursor>,
+        to: FolderCursor,
         folder_status: FolderStatus,
         mails: Vec<postway_store::record::NewInbound>,
-    ) -> Result<Cursor, WatchFault> {
+    ) -> Result<FolderCursor, WatchFault> {
         let gone = mails.iter().filter(|mail| mail.state == InboundState::Gone).count();
         let dead = mails.iter().filter(|mail| mail.state == InboundState::Dead).count();
         crash_point("inbound_before_register");
         let registered = self
             .context
             .store
-            .register(Registration {
+            .register(MailboxPage {
                 key: self.key.clone(),
                 seen,
                 to,
@@ -335,14 +335,14 @@ impl MailboxWatch {
             .await?;
         crash_point("inbound_after_register");
         match registered {
-            Registered::Done { new, known } => {
+            RegistrationResult::Done { new, known } => {
                 self.steps += 1;
                 mailbox_metrics::skipped(&self.key, known as usize + gone);
                 mailbox_metrics::failed(&self.key, dead);
                 tracing::debug!(tenant = %self.key.tenant, mailbox = %self.key.mailbox, new, known, "registered");
                 Ok(to)
             }
-            Registered::Stale => match self.context.store.mailbox(&self.key).await? {
+            RegistrationResult::Stale => match self.context.store.mailbox(&self.key).await? {
                 Some((_, state))
                     if state.cursor.is_some_and(|at| at.uid_validity == folder_status.uid_validity) =>
                 {
@@ -358,7 +358,7 @@ impl MailboxWatch {
 }
 
 /// Whether a mail arrived before the watch began.
-fn is_old(mail: &ListedMail, cursor: Cursor) -> bool {
+fn is_old(mail: &ListedMail, cursor: FolderCursor) -> bool {
     let before = |not_before| arrived_at(mail).is_some_and(|arrived| arrived < not_before);
     mail.uid <= cursor.old_through && cursor.not_before.is_some_and(before)
 }

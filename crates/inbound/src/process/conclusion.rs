@@ -5,7 +5,7 @@ use std::time::Duration;
 use postway_domain::{InboundState, LeaseToken, MessageUid, Time, id::RuleId};
 use postway_store::{
     StoreError,
-    record::{Finding, Routed, ToRoute},
+    record::{InboundMailResult, MailToProcess, MessageFinding},
 };
 use rand::Rng;
 use serde_json::{Map, Value};
@@ -47,7 +47,7 @@ pub(super) struct MailProgress {
     pub kind: Option<&'static str>,
     pub messages: Vec<(RuleId, MessageUid)>,
     pub tags: Vec<String>,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<MessageFinding>,
     pub received: Option<String>,
     pub result: Map<String, Value>,
     /// Whether anything was done, so that the mail does not count as lost if the rest fails.
@@ -58,7 +58,7 @@ pub(super) struct MailProgress {
 
 impl MailProgress {
     /// The progress of a mail with which nothing has been done yet.
-    pub(super) fn for_job(job: &ToRoute) -> Self {
+    pub(super) fn for_job(job: &MailToProcess) -> Self {
         Self { reminders: job.reminders, ..Self::default() }
     }
 }
@@ -76,20 +76,20 @@ pub(super) enum MailVerdict {
 }
 
 /// Whether this is a reminder of a mail that was routed before.
-pub(super) fn is_reminder(job: &ToRoute) -> bool {
+pub(super) fn is_reminder(job: &MailToProcess) -> bool {
     job.follow_up.is_some() && job.before != InboundState::Received
 }
 
 /// The record to write.
 pub(super) fn conclude(
-    job: &ToRoute,
+    job: &MailToProcess,
     token: LeaseToken,
     progress: MailProgress,
     ended: Result<MailVerdict, ProcessFailure>,
     attempts_max: u32,
     now: Time,
-) -> Routed {
-    let mut routed = Routed {
+) -> InboundMailResult {
+    let mut routed = InboundMailResult {
         uid: job.uid,
         token,
         at: now,
@@ -160,13 +160,18 @@ pub(super) fn conclude(
 }
 
 /// The conclusion of a mail whose mailbox could not be read because the store was away.
-pub(super) fn put_off(job: &ToRoute, token: LeaseToken, error: StoreError, now: Time) -> Routed {
+pub(super) fn put_off(
+    job: &MailToProcess,
+    token: LeaseToken,
+    error: StoreError,
+    now: Time,
+) -> InboundMailResult {
     conclude(job, token, MailProgress::for_job(job), Err(ProcessFailure::Away(error)), u32::MAX, now)
 }
 
 /// Gives a mail back unchanged, without counting a try.
-pub(super) fn given_back(job: &ToRoute, token: LeaseToken, now: Time) -> Routed {
-    Routed {
+pub(super) fn given_back(job: &MailToProcess, token: LeaseToken, now: Time) -> InboundMailResult {
+    InboundMailResult {
         uid: job.uid,
         token,
         at: now,
@@ -197,7 +202,7 @@ fn wait(tries: i64, random: &mut impl Rng) -> Duration {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use postway_store::record::{Body, MailboxKey};
+    use postway_store::record::{MailboxKey, StoredBody};
 
     use super::*;
 
@@ -205,15 +210,15 @@ mod tests {
         Time::from_millis(1_700_000_000_000)
     }
 
-    fn job(tries: i64, before: InboundState, follow_up: Option<&str>) -> ToRoute {
-        ToRoute {
+    fn job(tries: i64, before: InboundState, follow_up: Option<&str>) -> MailToProcess {
+        MailToProcess {
             uid: MessageUid::new(now(), &mut rand::rng()),
             key: MailboxKey { tenant: "t".parse().unwrap(), mailbox: "m".parse().unwrap() },
             folder: "INBOX".to_owned(),
             uid_validity: 1,
             imap_uid: 1,
             digest: [0; 32],
-            body: Body::Inline(Bytes::new()),
+            body: StoredBody::Inline(Bytes::new()),
             before,
             tries,
             lost_leases: 1,
@@ -226,10 +231,10 @@ mod tests {
     }
 
     fn concluded(
-        job: &ToRoute,
+        job: &MailToProcess,
         progress: MailProgress,
         ended: Result<MailVerdict, ProcessFailure>,
-    ) -> Routed {
+    ) -> InboundMailResult {
         conclude(job, LeaseToken::new(&mut rand::rng()), progress, ended, 3, now())
     }
 

@@ -7,12 +7,12 @@
 use bytes::Bytes;
 use postway_domain::mailbox::MailboxRole;
 use postway_mime::{
-    pec::{self, Receipt},
-    received::{self, Kind, Report},
+    pec::{self, CertifiedReceipt},
+    received::{self, ReceivedReport, ReportKind},
 };
 use postway_store::{
     StoreError,
-    record::{Body, ToRoute},
+    record::{MailToProcess, StoredBody},
 };
 use serde_json::json;
 
@@ -34,7 +34,7 @@ const WEIGHT_PER_BYTE: u64 = 4;
 
 /// The memory that a mail takes while it is processed, in KiB: the mail, its decoded contents, and the mail
 /// that is made of them. A mail stored in its row is small and takes nothing.
-fn memory_kib(body: &Body) -> u64 {
+fn memory_kib(body: &StoredBody) -> u64 {
     let bytes = body.blob().map_or(0, |blob| blob.size.saturating_mul(WEIGHT_PER_BYTE));
     bytes.div_ceil(1024).min(LARGE_KIB_MAX as u64)
 }
@@ -42,7 +42,7 @@ fn memory_kib(body: &Body) -> u64 {
 pub(super) async fn process_content(
     context: &ProcessContext,
     mailbox_context: &MailboxContext,
-    job: &ToRoute,
+    job: &MailToProcess,
     stop: &WorkStopSignal,
     progress: &mut MailProgress,
 ) -> Result<MailVerdict, ProcessFailure> {
@@ -63,7 +63,7 @@ pub(super) async fn process_content(
     let receipt = settings.has(MailboxRole::Pec).then(|| pec::read(&raw)).flatten();
     let report = received::inspect(&raw);
     progress.kind = Some(if receipt.is_some() { "pec" } else { report.kind.as_str() });
-    if report.kind == Kind::Ordinary
+    if report.kind == ReportKind::Ordinary
         && replies::record_unsubscribe(context, mailbox_context, &raw, progress).await?
     {
         return Ok(MailVerdict::Routed);
@@ -74,13 +74,13 @@ pub(super) async fn process_content(
             None => return Ok(MailVerdict::Routed),
             Some(why) => reasons.push(why),
         }
-    } else if settings.has(MailboxRole::Bounces) && report.kind != Kind::Ordinary {
+    } else if settings.has(MailboxRole::Bounces) && report.kind != ReportKind::Ordinary {
         match record_report(context, mailbox_context, &raw, &report, progress).await? {
             None => return Ok(MailVerdict::Routed),
             Some(why) => reasons.push(why),
         }
     }
-    let is_answer = report.kind == Kind::Ordinary
+    let is_answer = report.kind == ReportKind::Ordinary
         && replies::record_reply(context, mailbox_context, &raw, progress).await?;
     if settings.has(MailboxRole::Forward) {
         let verdict = rules::apply(context, mailbox_context, job, &raw, reasons, stop, progress).await?;
@@ -103,9 +103,9 @@ pub(super) async fn process_content(
 async fn record_receipt(
     context: &ProcessContext,
     mailbox_context: &MailboxContext,
-    job: &ToRoute,
+    job: &MailToProcess,
     raw: &Bytes,
-    receipt: &Receipt,
+    receipt: &CertifiedReceipt,
     progress: &mut MailProgress,
 ) -> Result<Option<String>, ProcessFailure> {
     let scope = mailbox_context.scope();
@@ -132,7 +132,7 @@ async fn record_receipt(
     // A receipt belongs to the message, whose tenant may differ from the mailbox's: blobs belong to their
     // tenants.
     let body = match &job.body {
-        Body::Blob(_) if traced.tenant != job.key.tenant => {
+        StoredBody::Blob(_) if traced.tenant != job.key.tenant => {
             let (limit, now) = (postway_store::blob::INLINE_BYTES_MAX, context.clock.now());
             let stored = context.depot.keep(&*context.store, &traced.tenant, raw.clone(), limit, now).await;
             stored.map_err(StoreError::from)?
@@ -162,7 +162,7 @@ async fn record_report(
     context: &ProcessContext,
     mailbox_context: &MailboxContext,
     raw: &Bytes,
-    report: &Report,
+    report: &ReceivedReport,
     progress: &mut MailProgress,
 ) -> Result<Option<String>, ProcessFailure> {
     let (mail, now) = (ParsedMail::new(raw), context.clock.now());
@@ -199,14 +199,14 @@ fn record_findings(progress: &mut MailProgress, message: &str, proof: ReportProo
     progress.result.insert("suppressed".to_owned(), json!(suppressed));
 }
 
-fn kind_name(kind: Kind) -> &'static str {
+fn kind_name(kind: ReportKind) -> &'static str {
     match kind {
-        Kind::Bounce => "bounce",
-        Kind::Delay => "delay notice",
-        Kind::Success => "delivery notice",
-        Kind::Complaint => "complaint",
-        Kind::AutoReply => "automatic reply",
-        Kind::Ordinary => "mail",
+        ReportKind::Bounce => "bounce",
+        ReportKind::Delay => "delay notice",
+        ReportKind::Success => "delivery notice",
+        ReportKind::Complaint => "complaint",
+        ReportKind::AutoReply => "automatic reply",
+        ReportKind::Ordinary => "mail",
     }
 }
 
@@ -218,8 +218,9 @@ mod tests {
 
     #[test]
     fn a_large_mail_weighs_what_is_made_of_it_too() {
-        let large = |size| Body::Blob(BlobRef { name: BlobName { digest: [7; 32], generation: 0 }, size });
-        assert_eq!(memory_kib(&Body::Inline(vec![b'x'; 10_000].into())), 0);
+        let large =
+            |size| StoredBody::Blob(BlobRef { name: BlobName { digest: [7; 32], generation: 0 }, size });
+        assert_eq!(memory_kib(&StoredBody::Inline(vec![b'x'; 10_000].into())), 0);
         assert_eq!(memory_kib(&large(1 << 20)), 4 * 1024);
         assert_eq!(memory_kib(&large(u64::MAX)), LARGE_KIB_MAX as u64);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use postway_domain::{Clock, WatchedMailbox, verp::VerpKey};
 use postway_intake::Door;
 use postway_mime::pec::TrustStore;
-use postway_store::{Store, blob::Depot};
+use postway_store::{Store, blob::BlobStorage};
 use tokio::sync::Semaphore;
 
 use super::{imap_actions::ImapActionRunner, order::ForwardQueues};
@@ -22,7 +22,7 @@ pub(super) const LARGE_KIB_MAX: usize = 128 * 1024;
 /// The dependencies of processing.
 pub(super) struct ProcessContext {
     pub store: Arc<dyn Store>,
-    pub depot: Arc<Depot>,
+    pub depot: Arc<BlobStorage>,
     pub door: Arc<Door>,
     pub clock: Arc<dyn Clock>,
     pub verp_key: VerpKey,

@@ -17,7 +17,7 @@ use std::{
 };
 
 use postway_domain::{TenantId, WatchedMailbox};
-use postway_store::record::{MailboxKey, ToRoute};
+use postway_store::record::{MailToProcess, MailboxKey};
 use tokio::{
     sync::Mutex as AsyncMutex,
     time::{Instant, timeout},
@@ -85,7 +85,7 @@ impl ImapActionRunner {
     pub(super) async fn run(
         &self,
         mailbox: &WatchedMailbox,
-        job: &ToRoute,
+        job: &MailToProcess,
         actions: &ImapActions,
     ) -> Result<ImapActionsEnd, SourceError> {
         let ended = timeout(ACTIONS_TIMEOUT, self.run_in_session(mailbox, job, actions)).await;
@@ -95,7 +95,7 @@ impl ImapActionRunner {
     async fn run_in_session(
         &self,
         mailbox: &WatchedMailbox,
-        job: &ToRoute,
+        job: &MailToProcess,
         actions: &ImapActions,
     ) -> Result<ImapActionsEnd, SourceError> {
         let cell = {
@@ -169,7 +169,11 @@ impl ImapActionRunner {
 }
 
 impl ActionSession {
-    async fn run(&mut self, job: &ToRoute, actions: &ImapActions) -> Result<ImapActionsEnd, SourceError> {
+    async fn run(
+        &mut self,
+        job: &MailToProcess,
+        actions: &ImapActions,
+    ) -> Result<ImapActionsEnd, SourceError> {
         if self.uid_validity != job.uid_validity {
             return Ok(ImapActionsEnd::Unknowable);
         }

@@ -7,7 +7,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use postway_domain::{LeaseToken, TenantId, Time};
-use postway_store::record::{MailboxKey, Routed, ToRoute};
+use postway_store::record::{InboundMailResult, MailToProcess, MailboxKey};
 use tokio::task::{Id, JoinError, JoinSet};
 
 use super::{conclusion::given_back, mail::PendingImapActions};
@@ -31,7 +31,7 @@ pub(super) struct MailInFlight {
 
 /// A mail that is leased to this node.
 struct InFlightMail {
-    job: Arc<ToRoute>,
+    job: Arc<MailToProcess>,
     token: LeaseToken,
 }
 
@@ -44,7 +44,7 @@ impl MailInFlight {
     /// Begins to process a mail.
     pub(super) fn process_mail(
         &mut self,
-        job: Arc<ToRoute>,
+        job: Arc<MailToProcess>,
         token: LeaseToken,
         task: impl Future<Output = ActionsLeft> + Send + 'static,
     ) {
@@ -61,7 +61,7 @@ impl MailInFlight {
     /// Begins the actions of a mail.
     pub(super) fn run_actions(
         &mut self,
-        job: Arc<ToRoute>,
+        job: Arc<MailToProcess>,
         token: LeaseToken,
         task: impl Future<Output = ActionsLeft> + Send + 'static,
     ) {
@@ -114,7 +114,7 @@ impl MailInFlight {
     }
 
     /// Aborts all tasks; returns the records that give their mail back.
-    pub(super) async fn abort(mut self, now: Time) -> Vec<Routed> {
+    pub(super) async fn abort(mut self, now: Time) -> Vec<InboundMailResult> {
         self.processing.shutdown().await;
         self.imap_actions.shutdown().await;
         let left = self.processing_mails.into_values().chain(self.action_mails.into_values());

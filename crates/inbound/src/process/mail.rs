@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use postway_domain::{LeaseToken, inbound::LOST_LEASES_MAX};
-use postway_store::record::{Body, Routed, ToRoute};
+use postway_store::record::{InboundMailResult, MailToProcess, StoredBody};
 use serde_json::json;
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
 /// The result of processing a mail.
 pub(super) enum ProcessedMail {
     /// The outcome is to be written.
-    Over(Box<Routed>),
+    Over(Box<InboundMailResult>),
     /// Actions on its server are left; then the outcome is to be written.
     ImapActions(Box<PendingImapActions>),
 }
@@ -24,7 +24,7 @@ pub(super) enum ProcessedMail {
 /// A mail whose actions on its server are left to do.
 pub(super) struct PendingImapActions {
     /// The mail, without its bytes.
-    pub job: ToRoute,
+    pub job: MailToProcess,
     pub mailbox_context: Arc<MailboxContext>,
     pub token: LeaseToken,
     actions: ImapActions,
@@ -33,7 +33,7 @@ pub(super) struct PendingImapActions {
 
 impl PendingImapActions {
     /// Runs the actions, and returns the outcome to write.
-    pub(super) async fn run(mut self, context: &ProcessContext) -> Routed {
+    pub(super) async fn run(mut self, context: &ProcessContext) -> InboundMailResult {
         let ended =
             match context.imap_actions.run(&self.mailbox_context.mailbox, &self.job, &self.actions).await {
                 Ok(ImapActionsEnd::Done) => Ok(MailVerdict::Routed),
@@ -52,12 +52,16 @@ impl PendingImapActions {
 
     /// Postpones the actions for lack of capacity: what was sent is written, and the actions are done later.
     /// This does not count as a try.
-    pub(super) fn postpone(self, context: &ProcessContext, wait: Duration) -> Routed {
+    pub(super) fn postpone(self, context: &ProcessContext, wait: Duration) -> InboundMailResult {
         let why = "what is to be done on its server waits for that of other mail".to_owned();
         self.conclude(context, Err(ProcessFailure::Postponed { wait, why }))
     }
 
-    fn conclude(self, context: &ProcessContext, ended: Result<MailVerdict, ProcessFailure>) -> Routed {
+    fn conclude(
+        self,
+        context: &ProcessContext,
+        ended: Result<MailVerdict, ProcessFailure>,
+    ) -> InboundMailResult {
         let attempts_max = self.mailbox_context.attempts_max();
         conclude(&self.job, self.token, self.progress, ended, attempts_max, context.clock.now())
     }
@@ -67,7 +71,7 @@ impl PendingImapActions {
 pub(super) async fn process_mail(
     context: &Arc<ProcessContext>,
     mailbox_context: &Arc<MailboxContext>,
-    job: &Arc<ToRoute>,
+    job: &Arc<MailToProcess>,
     token: LeaseToken,
     thread_wait: Option<ThreadWait>,
 ) -> ProcessedMail {
@@ -78,7 +82,7 @@ pub(super) async fn process_mail(
     };
     let ended = match ended {
         Ok(MailVerdict::ImapActions(actions)) => {
-            let bare = ToRoute { body: Body::EMPTY, ..ToRoute::clone(job) };
+            let bare = MailToProcess { body: StoredBody::EMPTY, ..MailToProcess::clone(job) };
             let due = PendingImapActions {
                 job: bare,
                 mailbox_context: mailbox_context.clone(),
@@ -102,13 +106,13 @@ pub(super) async fn process_mail(
 }
 
 /// Logs that a mail could not be processed. The reason is stored with the mail, because it may name a person.
-fn log_failure(job: &ToRoute) {
+fn log_failure(job: &MailToProcess) {
     let (tenant, mailbox) = (&job.key.tenant, &job.key.mailbox);
     tracing::warn!(uid = %job.uid, %tenant, %mailbox, tries = job.tries, "a mail could not be processed");
 }
 
 /// Why a mail is not processed any more.
-fn why_set_aside(job: &ToRoute, attempts_max: u32) -> Option<String> {
+fn why_set_aside(job: &MailToProcess, attempts_max: u32) -> Option<String> {
     if job.lost_leases >= LOST_LEASES_MAX {
         return Some(format!(
             "the process died {} times in a row while it was processing this mail, the last time with nothing else in \

@@ -30,8 +30,8 @@ use postway_intake::Door;
 use postway_mime::pec::TrustStore;
 use postway_store::{
     Store, StoreError,
-    blob::Depot,
-    record::{Lease, MailboxKey, RouteRequest, Routed, ToRoute},
+    blob::BlobStorage,
+    record::{InboundMailResult, LeaseGrant, MailToProcess, MailboxKey, ProcessRequest},
 };
 use tokio::{
     sync::{Semaphore, mpsc},
@@ -88,7 +88,7 @@ pub struct MailProcessorParts {
     /// The store.
     pub store: Arc<dyn Store>,
     /// The blobs of large mails.
-    pub depot: Arc<Depot>,
+    pub depot: Arc<BlobStorage>,
     /// The intake, for forwarded mail.
     pub door: Arc<Door>,
     /// The clock.
@@ -209,7 +209,7 @@ impl MailProcessor {
     /// The mailboxes of these mails, with their rules.
     async fn mailboxes(
         &self,
-        jobs: &[ToRoute],
+        jobs: &[MailToProcess],
     ) -> Result<HashMap<MailboxKey, Arc<MailboxContext>>, StoreError> {
         let mut mailboxes = HashMap::new();
         for job in jobs {
@@ -238,7 +238,7 @@ struct ClaimResult {
 
 /// A leased mail with its mailbox, or the error of reading the mailbox.
 struct LeasedInboundJob {
-    job: Arc<ToRoute>,
+    job: Arc<MailToProcess>,
     token: LeaseToken,
     mailbox_context: Result<Option<Arc<MailboxContext>>, StoreError>,
 }
@@ -291,7 +291,7 @@ impl ProcessorRun<'_> {
             }
         }
         let token = LeaseToken::new(&mut rand::rng());
-        let lease = Lease { incarnation: self.processor.incarnation, token, until: now.plus(LEASE) };
+        let lease = LeaseGrant { incarnation: self.processor.incarnation, token, until: now.plus(LEASE) };
         let jobs = context.store.claim_inbound(self.request(lease, now, capacity)).await?;
         // A mailbox gives out its mail in parts: fewer mails than wanted need not be all.
         let has_more = !jobs.is_empty();
@@ -312,16 +312,16 @@ impl ProcessorRun<'_> {
         Ok(ClaimResult { wait: if has_more { POLL_MIN } else { poll }, has_more })
     }
 
-    fn request(&self, lease: Lease, now: postway_domain::Time, capacity: usize) -> RouteRequest {
+    fn request(&self, lease: LeaseGrant, now: postway_domain::Time, capacity: usize) -> ProcessRequest {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        RouteRequest {
+        ProcessRequest {
             per_mailbox: PER_MAILBOX_MAX,
             per_tenant: count(PER_TENANT_MAX),
             per_tenant_alone: count(PER_TENANT_ALONE_MAX),
             alone_room_min: count(CAPACITY_MIN.min(capacity)),
             mailboxes_in_hand: self.in_flight.by_mailbox(),
             tenants_in_hand: self.in_flight.by_tenant(),
-            ..RouteRequest::new(lease, now, count(capacity))
+            ..ProcessRequest::new(lease, now, count(capacity))
         }
     }
 
@@ -331,7 +331,7 @@ impl ProcessorRun<'_> {
         self.careful = true;
         let first = suspects.remove(0);
         let now = self.processor.context.clock.now();
-        let others: Vec<Routed> =
+        let others: Vec<InboundMailResult> =
             suspects.iter().map(|other| given_back(&other.job, other.token, now)).collect();
         self.suspect = Some(first);
         if others.is_empty() {
@@ -403,7 +403,7 @@ impl ProcessorRun<'_> {
     }
 
     /// Lets mail in flight end, within bounds; returns the records that give back the rest.
-    async fn end(mut self) -> Vec<Routed> {
+    async fn end(mut self) -> Vec<InboundMailResult> {
         let ending = async {
             while !self.in_flight.is_empty() {
                 let left = self.in_flight.next().await;
@@ -420,6 +420,6 @@ impl ProcessorRun<'_> {
 }
 
 /// Whether a mail must be processed alone. A mail that is about to be set aside is not processed at all.
-fn is_suspect(job: &ToRoute) -> bool {
+fn is_suspect(job: &MailToProcess) -> bool {
     (1..LOST_LEASES_MAX).contains(&job.lost_leases)
 }

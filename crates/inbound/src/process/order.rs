@@ -11,7 +11,7 @@ use std::{
 };
 
 use postway_domain::MessageUid;
-use postway_store::record::{MailboxKey, ToRoute};
+use postway_store::record::{MailToProcess, MailboxKey};
 use tokio::{sync::Notify, time::timeout};
 
 /// How long a mail waits for earlier ones.
@@ -38,13 +38,13 @@ impl ForwardQueues {
     }
 
     /// Appends a mail to the queue. Called in the order of arrival.
-    pub(super) fn join(self: &Arc<Self>, job: &ToRoute) -> ForwardTurn {
+    pub(super) fn join(self: &Arc<Self>, job: &MailToProcess) -> ForwardTurn {
         self.queues().entry(job.key.clone()).or_default().push_back(job.uid);
         ForwardTurn { turns: self.clone(), key: job.key.clone(), uid: job.uid }
     }
 
     /// Waits until all earlier mails have left the queue.
-    pub(super) async fn wait(&self, job: &ToRoute) {
+    pub(super) async fn wait(&self, job: &MailToProcess) {
         let first = async {
             loop {
                 // Registered before the check, so that no departure is missed.
@@ -61,7 +61,7 @@ impl ForwardQueues {
         }
     }
 
-    fn is_first(&self, job: &ToRoute) -> bool {
+    fn is_first(&self, job: &MailToProcess) -> bool {
         let queues = self.queues();
         let queue = queues.get(&job.key);
         // A mail that never joined waits for no other.
@@ -87,20 +87,20 @@ impl Drop for ForwardTurn {
 mod tests {
     use futures::FutureExt;
     use postway_domain::{InboundState, Time};
-    use postway_store::record::Body;
+    use postway_store::record::StoredBody;
 
     use super::*;
 
-    fn job(mailbox: &str) -> ToRoute {
+    fn job(mailbox: &str) -> MailToProcess {
         let now = Time::from_millis(0);
-        ToRoute {
+        MailToProcess {
             uid: MessageUid::new(now, &mut rand::rng()),
             key: MailboxKey { tenant: "t".parse().unwrap(), mailbox: mailbox.parse().unwrap() },
             folder: "INBOX".to_owned(),
             uid_validity: 1,
             imap_uid: 1,
             digest: [0; 32],
-            body: Body::EMPTY,
+            body: StoredBody::EMPTY,
             before: InboundState::Received,
             tries: 0,
             lost_leases: 0,

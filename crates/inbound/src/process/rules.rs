@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use postway_domain::{MessageUid, Time, id::RuleId, rule::FollowUp};
+use postway_domain::{MessageUid, Time, id::RuleId, rule::FollowUpPlan};
 use postway_intake::Refusal;
-use postway_store::record::ToRoute;
+use postway_store::record::MailToProcess;
 use serde_json::json;
 
 use super::{
@@ -39,7 +39,7 @@ const NO_RULE: &str = "the mailbox has no active rule: make one, or give it anot
 pub(super) async fn apply(
     context: &ProcessContext,
     mailbox_context: &MailboxContext,
-    job: &ToRoute,
+    job: &MailToProcess,
     raw: &Bytes,
     mut reasons: Vec<String>,
     stop: &WorkStopSignal,
@@ -108,7 +108,7 @@ pub(super) async fn apply(
 async fn send(
     context: &ProcessContext,
     mailbox_context: &MailboxContext,
-    job: &ToRoute,
+    job: &MailToProcess,
     mail: &ParsedMail<'_>,
     rule: &ReadyRule,
     planned: &PlannedForward,
@@ -156,7 +156,7 @@ async fn send(
 pub(super) async fn remind(
     context: &ProcessContext,
     mailbox_context: &MailboxContext,
-    job: &ToRoute,
+    job: &MailToProcess,
     raw: &Bytes,
     stop: &WorkStopSignal,
     progress: &mut MailProgress,
@@ -195,14 +195,14 @@ pub(super) async fn remind(
 }
 
 /// When the next reminder is due, after `reminders` of them.
-fn next(rule: &ReadyRule, follow_up: FollowUp, reminders: i64, now: Time) -> Option<(RuleId, Time)> {
-    let hours = u64::from(follow_up.every_hours.clamp(1, FollowUp::HOURS_MAX));
+fn next(rule: &ReadyRule, follow_up: FollowUpPlan, reminders: i64, now: Time) -> Option<(RuleId, Time)> {
+    let hours = u64::from(follow_up.every_hours.clamp(1, FollowUpPlan::HOURS_MAX));
     let at = now.plus(Duration::from_secs(hours * 3_600));
     (reminders < i64::from(follow_up.times_max)).then(|| (rule.id.clone(), at))
 }
 
 /// The data of the event that notifies subscribers of a mail.
-fn event_data(job: &ToRoute, mail: &ParsedMail<'_>, tags: &[String]) -> String {
+fn event_data(job: &MailToProcess, mail: &ParsedMail<'_>, tags: &[String]) -> String {
     let MailSummary { sender, recipients, subject, message_id, dated_at } = MailSummary::from_mail(mail);
     let attachments: Vec<&String> = mail.attached().names.iter().take(EVENT_NAMES_MAX).collect();
     json!({

@@ -8,7 +8,7 @@
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
-use postway_store::record::{Body, ToRoute};
+use postway_store::record::{MailToProcess, StoredBody};
 use tokio::{runtime::Handle, task::JoinError, time::timeout};
 
 use super::{
@@ -52,7 +52,7 @@ pub(super) type ThreadWait = BoxFuture<'static, TenantSlot>;
 pub(super) fn queue_for_thread(
     context: &ProcessContext,
     mailbox_context: &MailboxContext,
-    job: &ToRoute,
+    job: &MailToProcess,
 ) -> Option<ThreadWait> {
     is_heavy(&mailbox_context.rules, job).then(|| context.threads.queue(&job.key.tenant).boxed())
 }
@@ -62,7 +62,7 @@ pub(super) fn queue_for_thread(
 pub(super) async fn process_in_time(
     context: &Arc<ProcessContext>,
     mailbox_context: &Arc<MailboxContext>,
-    job: &Arc<ToRoute>,
+    job: &Arc<MailToProcess>,
     thread_wait: Option<ThreadWait>,
 ) -> MailWork {
     let stop = WorkStopSignal::default();
@@ -121,10 +121,10 @@ fn took_too_long() -> ProcessFailure {
 }
 
 /// Whether processing a mail may take longer than a thread of the runtime may be blocked.
-fn is_heavy(rules: &MailboxRuleSet, job: &ToRoute) -> bool {
+fn is_heavy(rules: &MailboxRuleSet, job: &MailToProcess) -> bool {
     let bytes = match &job.body {
-        Body::Inline(bytes) => bytes.len() as u64,
-        Body::Blob(blob) => blob.size,
+        StoredBody::Inline(bytes) => bytes.len() as u64,
+        StoredBody::Blob(blob) => blob.size,
     };
     let asked = bytes.min(CONDITION_BYTES_MAX).saturating_mul(rules.conditions() as u64);
     rules.has_patterns() || bytes.saturating_add(asked / CONDITION_BYTES_PER_BYTE) > HEAVY_BYTES
@@ -134,22 +134,22 @@ fn is_heavy(rules: &MailboxRuleSet, job: &ToRoute) -> bool {
 mod tests {
     use postway_domain::{
         InboundState, MessageUid, Time,
-        rule::{Condition, Rule, RuleContent, TextMatch},
+        rule::{InboundRule, RuleCondition, RuleContent, TextMatch},
     };
     use postway_store::record::MailboxKey;
 
     use super::*;
 
-    fn job(bytes: usize) -> ToRoute {
+    fn job(bytes: usize) -> MailToProcess {
         let now = Time::from_millis(0);
-        ToRoute {
+        MailToProcess {
             uid: MessageUid::new(now, &mut rand::rng()),
             key: MailboxKey { tenant: "t".parse().unwrap(), mailbox: "m".parse().unwrap() },
             folder: "INBOX".to_owned(),
             uid_validity: 1,
             imap_uid: 1,
             digest: [0; 32],
-            body: Body::Inline(vec![b'x'; bytes].into()),
+            body: StoredBody::Inline(vec![b'x'; bytes].into()),
             before: InboundState::Received,
             tries: 0,
             lost_leases: 0,
@@ -162,12 +162,12 @@ mod tests {
     }
 
     fn rules(rules: usize, conditions: usize) -> MailboxRuleSet {
-        rules_with(&Condition::Subject(TextMatch::Contains("x".to_owned())), rules, conditions)
+        rules_with(&RuleCondition::Subject(TextMatch::Contains("x".to_owned())), rules, conditions)
     }
 
-    fn rules_with(condition: &Condition, rules: usize, conditions: usize) -> MailboxRuleSet {
+    fn rules_with(condition: &RuleCondition, rules: usize, conditions: usize) -> MailboxRuleSet {
         let now = Time::from_millis(0);
-        let rule = |n| Rule {
+        let rule = |n| InboundRule {
             tenant: "t".parse().unwrap(),
             id: format!("r{n}").parse().unwrap(),
             mailbox: "m".parse().unwrap(),
@@ -193,7 +193,7 @@ mod tests {
             (5_000, rules(10, 5), false),
             (5_000, rules(200, 50), true),
             (50_000, rules(5, 50), true),
-            (100, rules_with(&Condition::Subject(TextMatch::Regex("(a+)+$".to_owned())), 1, 1), true),
+            (100, rules_with(&RuleCondition::Subject(TextMatch::Regex("(a+)+$".to_owned())), 1, 1), true),
         ] {
             assert_eq!(is_heavy(&of, &job(bytes)), heavy, "{bytes} bytes, {} conditions", of.conditions());
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use postway_domain::InboundState;
 use postway_store::{
     Store,
-    record::{MailboxKey, Routed},
+    record::{InboundMailResult, MailboxKey},
     until_durable,
 };
 use tokio::sync::{mpsc, oneshot};
@@ -21,14 +21,14 @@ const AT_ONCE_MAX: usize = 64;
 /// An outcome, and its mailbox.
 pub(super) struct MailOutcome {
     key: MailboxKey,
-    routed: Routed,
+    routed: InboundMailResult,
     /// Dropped once the outcome is written or given up.
     _writing: oneshot::Sender<()>,
 }
 
 impl MailOutcome {
     /// An outcome to send to [`write_outcomes`], and a receiver that ends when it is written or given up.
-    pub(super) fn new(key: MailboxKey, routed: Routed) -> (Self, oneshot::Receiver<()>) {
+    pub(super) fn new(key: MailboxKey, routed: InboundMailResult) -> (Self, oneshot::Receiver<()>) {
         let (writing, written) = oneshot::channel();
         (Self { key, routed, _writing: writing }, written)
     }

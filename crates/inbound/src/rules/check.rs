@@ -1,8 +1,8 @@
 //! Checks a rule, field by field, before it is stored.
 
 use postway_domain::{
-    EmailAddress, Mailbox,
-    rule::{Action, Condition, FollowUp, Forward, RuleContent},
+    EmailAddress, NamedAddress,
+    rule::{FollowUpPlan, ForwardAction, RuleAction, RuleCondition, RuleContent},
 };
 
 use super::{
@@ -48,7 +48,7 @@ impl RuleFaults {
 }
 
 /// The field of a condition that a fault is about.
-fn field_of(condition: &Condition) -> &'static str {
+fn field_of(condition: &RuleCondition) -> &'static str {
     use postway_domain::rule::TextMatch;
     let of_text = |text: &TextMatch| match text {
         TextMatch::Contains(_) => "contains",
@@ -56,13 +56,14 @@ fn field_of(condition: &Condition) -> &'static str {
         TextMatch::Regex(_) => "regex",
     };
     match condition {
-        Condition::From(text) | Condition::To(text) | Condition::Cc(text) | Condition::Subject(text) => {
-            of_text(text)
-        }
-        Condition::Header { name, .. } if postway_mime::check_header(name, "").is_err() => "name",
-        Condition::Header { .. } => "value",
-        Condition::Size { .. } => "size",
-        Condition::HasAttachment { .. } => "value",
+        RuleCondition::From(text)
+        | RuleCondition::To(text)
+        | RuleCondition::Cc(text)
+        | RuleCondition::Subject(text) => of_text(text),
+        RuleCondition::Header { name, .. } if postway_mime::check_header(name, "").is_err() => "name",
+        RuleCondition::Header { .. } => "value",
+        RuleCondition::Size { .. } => "size",
+        RuleCondition::HasAttachment { .. } => "value",
     }
 }
 
@@ -88,11 +89,11 @@ fn check_actions(content: &RuleContent, faults: &mut RuleFaults) {
     for (index, action) in actions.iter().enumerate() {
         let at = format!("actions[{index}]");
         match action {
-            Action::Forward(forward) => {
+            RuleAction::Forward(forward) => {
                 forwards += 1;
                 check_forward(forward, &at, &known, faults);
             }
-            Action::Tag { tag } => {
+            RuleAction::Tag { tag } => {
                 if tag.trim().is_empty() || tag.len() > TAG_BYTES_MAX || tag.contains(char::is_control) {
                     faults.add(
                         format!("{at}.tag"),
@@ -102,7 +103,7 @@ fn check_actions(content: &RuleContent, faults: &mut RuleFaults) {
                     faults.add(format!("{at}.tag"), why);
                 }
             }
-            Action::Move { folder } => {
+            RuleAction::Move { folder } => {
                 moves += 1;
                 if folder.is_empty() || folder.len() > FOLDER_BYTES_MAX || folder.contains(char::is_control) {
                     faults.add(
@@ -111,7 +112,7 @@ fn check_actions(content: &RuleContent, faults: &mut RuleFaults) {
                     );
                 }
             }
-            Action::Webhook | Action::MarkSeen | Action::Stop => {}
+            RuleAction::Webhook | RuleAction::MarkSeen | RuleAction::Stop => {}
         }
     }
     if forwards > 1 {
@@ -126,7 +127,7 @@ fn check_actions(content: &RuleContent, faults: &mut RuleFaults) {
 }
 
 fn check_forward(
-    forward: &Forward,
+    forward: &ForwardAction,
     at: &str,
     known: &impl Fn(&str) -> Result<(), String>,
     faults: &mut RuleFaults,
@@ -143,7 +144,7 @@ fn check_forward(
         if let Err(why) = known(to) {
             faults.add(field(), why);
         } else if template::names(to).next().is_none()
-            && let Err(error) = to.parse::<Mailbox>()
+            && let Err(error) = to.parse::<NamedAddress>()
         {
             faults.add(field(), error.to_string());
         }
@@ -156,20 +157,20 @@ fn check_forward(
         }
     }
     if let Some(from) = &forward.from
-        && let (Err(error), Err(_)) = (from.parse::<Mailbox>(), from.parse::<EmailAddress>())
+        && let (Err(error), Err(_)) = (from.parse::<NamedAddress>(), from.parse::<EmailAddress>())
     {
         faults.add(format!("{at}.from"), error.to_string());
     }
 }
 
-fn check_follow_up(follow_up: &FollowUp, content: &RuleContent, faults: &mut RuleFaults) {
-    if !(1..=FollowUp::HOURS_MAX).contains(&follow_up.every_hours) {
-        faults.add("follow_up.every_hours", format!("must be 1 to {}", FollowUp::HOURS_MAX));
+fn check_follow_up(follow_up: &FollowUpPlan, content: &RuleContent, faults: &mut RuleFaults) {
+    if !(1..=FollowUpPlan::HOURS_MAX).contains(&follow_up.every_hours) {
+        faults.add("follow_up.every_hours", format!("must be 1 to {}", FollowUpPlan::HOURS_MAX));
     }
-    if !(1..=FollowUp::TIMES_MAX).contains(&follow_up.times_max) {
-        faults.add("follow_up.times_max", format!("must be 1 to {}", FollowUp::TIMES_MAX));
+    if !(1..=FollowUpPlan::TIMES_MAX).contains(&follow_up.times_max) {
+        faults.add("follow_up.times_max", format!("must be 1 to {}", FollowUpPlan::TIMES_MAX));
     }
-    if !content.actions.iter().any(|action| matches!(action, Action::Forward(_))) {
+    if !content.actions.iter().any(|action| matches!(action, RuleAction::Forward(_))) {
         faults.add("follow_up", "needs a forward among the actions: that is what is sent again");
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use postway_domain::{
     EmailAddress,
-    rule::{Condition, RuleContent, TextMatch},
+    rule::{RuleCondition, RuleContent, TextMatch},
 };
 use regex::{Regex, RegexBuilder};
 
@@ -49,13 +49,13 @@ pub(crate) enum TextComparison {
 
 impl ReadyCondition {
     /// Prepares a condition, or says what is wrong with it.
-    pub(crate) fn new(condition: &Condition) -> Result<Self, ConditionError> {
+    pub(crate) fn new(condition: &RuleCondition) -> Result<Self, ConditionError> {
         Ok(match condition {
-            Condition::From(text) => Self::People("From", TextComparison::new(text)?),
-            Condition::To(text) => Self::People("To", TextComparison::new(text)?),
-            Condition::Cc(text) => Self::People("Cc", TextComparison::new(text)?),
-            Condition::Subject(text) => Self::Subject(TextComparison::new(text)?),
-            Condition::Header { name, value } => {
+            RuleCondition::From(text) => Self::People("From", TextComparison::new(text)?),
+            RuleCondition::To(text) => Self::People("To", TextComparison::new(text)?),
+            RuleCondition::Cc(text) => Self::People("Cc", TextComparison::new(text)?),
+            RuleCondition::Subject(text) => Self::Subject(TextComparison::new(text)?),
+            RuleCondition::Header { name, value } => {
                 if postway_mime::check_header(name, "").is_err() {
                     return Err(ConditionError(format!(
                         "{:?} is not the name of a header field",
@@ -64,14 +64,14 @@ impl ReadyCondition {
                 }
                 Self::Header(name.clone(), value.as_ref().map(TextComparison::new).transpose()?)
             }
-            Condition::Size { min: None, max: None } => {
+            RuleCondition::Size { min: None, max: None } => {
                 return Err(ConditionError("give min, max or both, in bytes".to_owned()));
             }
-            Condition::Size { min: Some(min), max: Some(max) } if min > max => {
+            RuleCondition::Size { min: Some(min), max: Some(max) } if min > max => {
                 return Err(ConditionError("min is greater than max: no mail has such a size".to_owned()));
             }
-            Condition::Size { min, max } => Self::Size(*min, *max),
-            Condition::HasAttachment { value } => Self::HasAttachment(*value),
+            RuleCondition::Size { min, max } => Self::Size(*min, *max),
+            RuleCondition::HasAttachment { value } => Self::HasAttachment(*value),
         })
     }
 
@@ -186,13 +186,14 @@ pub(crate) fn captured_names(content: &RuleContent) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for condition in &content.conditions {
         let text = match condition {
-            Condition::From(text) | Condition::To(text) | Condition::Cc(text) | Condition::Subject(text) => {
-                text
-            }
-            Condition::Header { value: Some(text), .. } => text,
-            Condition::Header { value: None, .. }
-            | Condition::Size { .. }
-            | Condition::HasAttachment { .. } => continue,
+            RuleCondition::From(text)
+            | RuleCondition::To(text)
+            | RuleCondition::Cc(text)
+            | RuleCondition::Subject(text) => text,
+            RuleCondition::Header { value: Some(text), .. } => text,
+            RuleCondition::Header { value: None, .. }
+            | RuleCondition::Size { .. }
+            | RuleCondition::HasAttachment { .. } => continue,
         };
         if let TextMatch::Regex(given) = text
             && let Ok(regex) = pattern(given)
@@ -255,7 +256,7 @@ mod tests {
     use serde_json::json;
 
     fn ask(condition: serde_json::Value, raw: &str) -> (bool, Captures) {
-        let condition: Condition = serde_json::from_value(condition).unwrap();
+        let condition: RuleCondition = serde_json::from_value(condition).unwrap();
         let mut captures = Captures::new();
         let ready = ReadyCondition::new(&condition).unwrap();
         let (holds, why) =
@@ -318,7 +319,7 @@ mod tests {
             (json!({"field": "size"}), "min, max"),
             (json!({"field": "size", "min": 2, "max": 1}), "no mail"),
         ] {
-            let condition: Condition = serde_json::from_value(condition).unwrap();
+            let condition: RuleCondition = serde_json::from_value(condition).unwrap();
             let error = ReadyCondition::new(&condition).err().expect("it cannot be asked").to_string();
             assert!(error.contains(why), "{error}");
         }

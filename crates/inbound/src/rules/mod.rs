@@ -18,7 +18,7 @@ use std::sync::{
 
 use postway_domain::{
     id::RuleId,
-    rule::{FollowUp, Rule, RuleContent},
+    rule::{FollowUpPlan, InboundRule, RuleContent},
 };
 
 pub(crate) use self::plan::{ContactLookup, PlannedActions, PlannedForward, RulePlan};
@@ -92,7 +92,7 @@ impl JudgedConditions {
 
 impl MailboxRuleSet {
     /// Prepares the active ones of these rules.
-    pub(crate) fn new(rules: Vec<Rule>) -> Self {
+    pub(crate) fn new(rules: Vec<InboundRule>) -> Self {
         let active = rules.into_iter().filter(|rule| rule.active);
         Self { rules: active.map(|rule| ReadyRule::new(rule.id, rule.content)).collect() }
     }
@@ -122,7 +122,7 @@ impl ReadyRule {
     }
 
     /// The reminders of what it forwards.
-    pub(crate) fn follow_up(&self) -> Option<FollowUp> {
+    pub(crate) fn follow_up(&self) -> Option<FollowUpPlan> {
         self.content.follow_up
     }
 

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use postway_domain::{
-    AccountId, Contact, Mailbox, TenantId,
+    AccountId, Contact, NamedAddress, TenantId,
     message::OnDoubt,
-    rule::{Action, Forward, ForwardForm},
+    rule::{ForwardAction, ForwardForm, RuleAction},
 };
 use postway_store::{Store, StoreError};
 
@@ -57,9 +57,9 @@ pub(crate) struct PlannedActions {
 /// The recipients of a forwarded mail, and its form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlannedForward {
-    pub to: Vec<Mailbox>,
+    pub to: Vec<NamedAddress>,
     pub form: ForwardForm,
-    pub from: Option<Mailbox>,
+    pub from: Option<NamedAddress>,
     pub account: Option<AccountId>,
     pub on_doubt: Option<OnDoubt>,
 }
@@ -89,22 +89,22 @@ impl ReadyRule {
         let mut planned = PlannedActions::default();
         for action in &self.content.actions {
             match action {
-                Action::Forward(forward) if planned.forward.is_none() => {
+                RuleAction::Forward(forward) if planned.forward.is_none() => {
                     match address(forward, &judged.captures, contacts).await? {
                         Ok(forward) => planned.forward = Some(forward),
                         Err(why) => return Ok(RulePlan::Unable(why)),
                     }
                 }
                 // A rule sends one message; the API refuses a second forward.
-                Action::Forward(_) => {}
-                Action::Tag { tag } => match fill(tag, &judged.captures) {
+                RuleAction::Forward(_) => {}
+                RuleAction::Tag { tag } => match fill(tag, &judged.captures) {
                     Ok(tag) => planned.tags.push(bounded(&tag.replace(char::is_control, " "), TAG_BYTES_MAX)),
                     Err(error) => return Ok(RulePlan::Unable(error.to_string())),
                 },
-                Action::Webhook => planned.notifies = true,
-                Action::MarkSeen => planned.marks_seen = true,
-                Action::Move { folder } => planned.moves_to = Some(folder.clone()),
-                Action::Stop => planned.stops = true,
+                RuleAction::Webhook => planned.notifies = true,
+                RuleAction::MarkSeen => planned.marks_seen = true,
+                RuleAction::Move { folder } => planned.moves_to = Some(folder.clone()),
+                RuleAction::Stop => planned.stops = true,
             }
         }
         Ok(RulePlan::Applies(planned))
@@ -113,7 +113,7 @@ impl ReadyRule {
 
 /// Resolves the recipients of a forwarded mail, or says why there are none.
 async fn address(
-    forward: &Forward,
+    forward: &ForwardAction,
     captures: &Captures,
     contacts: &dyn ContactLookup,
 ) -> Result<Result<PlannedForward, String>, StoreError> {
@@ -137,9 +137,9 @@ async fn address(
             Some(addresses) => texts.extend(addresses),
         }
     }
-    let mut to: Vec<Mailbox> = Vec::new();
+    let mut to: Vec<NamedAddress> = Vec::new();
     for text in texts.iter().take(RECIPIENTS_MAX) {
-        match text.parse::<Mailbox>() {
+        match text.parse::<NamedAddress>() {
             Ok(mailbox) if to.iter().any(|known| known.address() == mailbox.address()) => {}
             Ok(mailbox) => to.push(mailbox),
             Err(error) => {
@@ -150,10 +150,10 @@ async fn address(
     if to.is_empty() {
         return Ok(Err("there is nobody to forward to".to_owned()));
     }
-    let from = match forward.from.as_deref().map(str::parse::<Mailbox>).transpose() {
+    let from = match forward.from.as_deref().map(str::parse::<NamedAddress>).transpose() {
         Ok(from) => from,
         Err(error) => return Ok(Err(format!("cannot be sent on in that name: {error}"))),
     };
-    let Forward { form, ref account, on_doubt, .. } = *forward;
+    let ForwardAction { form, ref account, on_doubt, .. } = *forward;
     Ok(Ok(PlannedForward { to, form, from, account: account.clone(), on_doubt }))
 }

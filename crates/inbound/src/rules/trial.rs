@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use bytes::Bytes;
 use postway_domain::{
     TenantId,
-    id::{IdError, RuleId},
+    id::{InvalidIdentifier, RuleId},
     rule::{ForwardForm, RuleContent},
 };
 use postway_store::{Store, StoreError};
@@ -97,7 +97,7 @@ async fn attempt(
 }
 
 async fn judge(content: &RuleContent, raw: Bytes, within: Duration) -> Result<TrialJudgement, String> {
-    let unnamed: RuleId = "trial".parse().map_err(|error: IdError| error.to_string())?;
+    let unnamed: RuleId = "trial".parse().map_err(|error: InvalidIdentifier| error.to_string())?;
     let (content, stop) = (content.clone(), WorkStopSignal::default());
     let asked = stop.clone();
     let thread = tokio::task::spawn_blocking(move || {

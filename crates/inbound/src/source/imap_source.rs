@@ -9,8 +9,8 @@ use postway_domain::{
     oauth::{OAuthOwner, OAuthSecrets, OAuthUse},
     secret::SecretKey,
 };
-use postway_net::{Guard, Proxy, TlsClient};
-use postway_oauth::{AccessToken, GrantOf, OAuthTokens, TokenSource};
+use postway_net::{AddressGuard, OutboundProxy, TlsClient};
+use postway_oauth::{AccessToken, OAuthTokens, OwnedGrant, TokenSource};
 use secrecy::SecretString;
 use serde::Deserialize;
 use tokio::{sync::mpsc, time::Instant};
@@ -26,7 +26,7 @@ pub struct ImapSource {
     /// Opens stored passwords and tokens.
     pub secret_key: Arc<SecretKey>,
     /// Decides what mailboxes that were set up with a tenant's own key may connect to.
-    pub guard: Arc<Guard>,
+    pub guard: Arc<AddressGuard>,
     /// The TLS client of all connections.
     pub tls: TlsClient,
     /// How long each step may take.
@@ -73,7 +73,7 @@ impl MailboxAccess {
 
 impl ImapSource {
     /// A source with the usual deadlines.
-    pub fn new(secret_key: Arc<SecretKey>, guard: Arc<Guard>) -> Self {
+    pub fn new(secret_key: Arc<SecretKey>, guard: Arc<AddressGuard>) -> Self {
         Self { secret_key, guard, tls: TlsClient::new(), deadlines: ImapDeadlines::default(), tokens: None }
     }
 
@@ -90,7 +90,7 @@ impl ImapSource {
         };
         let tokens =
             self.tokens.as_ref().ok_or_else(|| SourceError::setup("tokens cannot be asked for here"))?;
-        let source = tokens.source(GrantOf {
+        let source = tokens.source(OwnedGrant {
             owner: OAuthOwner::mailbox(&mailbox.tenant, &mailbox.id),
             settings: grant.clone(),
             secrets: secrets.oauth.clone().unwrap_or_default(),
@@ -141,7 +141,7 @@ impl ImapSource {
 
     fn secrets(&self, mailbox: &WatchedMailbox) -> Result<MailboxSecrets, SourceError> {
         let Some(sealed) = &mailbox.secret else { return Ok(MailboxSecrets::default()) };
-        let place = WatchedMailbox::secret_place(&mailbox.tenant, &mailbox.id);
+        let place = WatchedMailbox::sealing_context(&mailbox.tenant, &mailbox.id);
         let text: SecretString = self
             .secret_key
             .open(&place, sealed)
@@ -166,13 +166,13 @@ struct MailboxSecrets {
     oauth: Option<OAuthSecrets>,
 }
 
-fn proxy(settings: &MailboxSettings, password: Option<&str>) -> Result<Option<Proxy>, SourceError> {
+fn proxy(settings: &MailboxSettings, password: Option<&str>) -> Result<Option<OutboundProxy>, SourceError> {
     let Some(text) = &settings.proxy else { return Ok(None) };
     let mut url = url::Url::parse(text).map_err(|_| SourceError::setup("the proxy is not a URL"))?;
     if password.is_some() && url.set_password(password).is_err() {
         return Err(SourceError::setup("the proxy's URL cannot hold a password"));
     }
-    Proxy::from_str(url.as_str()).map(Some).map_err(|error| SourceError::setup(error.to_string()))
+    OutboundProxy::from_str(url.as_str()).map(Some).map_err(|error| SourceError::setup(error.to_string()))
 }
 
 #[async_trait]

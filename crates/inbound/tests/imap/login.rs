@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use postway_inbound::imap::{ImapFault, ImapLogin, ImapSession, ImapTlsMode};
-use postway_net::{Guard, TlsClient};
+use postway_net::{AddressGuard, TlsClient};
 use postway_testkit::{
     ImapAct, ImapSink, TestCert,
     dovecot::{Dovecot, PASSWORD},
@@ -57,7 +57,7 @@ async fn a_wrong_password_is_a_fault_of_the_set_up_and_is_not_printed() {
 #[tokio::test]
 async fn a_guard_keeps_a_mailbox_off_private_networks() {
     let mut connection = connection(Dovecot::shared().port(), "guarded", ImapTlsMode::None);
-    connection.guard = Arc::new(Guard::default());
+    connection.guard = Arc::new(AddressGuard::default());
     let error = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
     assert!(error.is_setup(), "{error}");
 }

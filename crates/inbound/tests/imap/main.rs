@@ -14,7 +14,7 @@ use postway_inbound::imap::{
     FetchedContent, FetchedMail, ImapConnection, ImapDeadlines, ImapLogin, ImapSession, ImapTlsMode,
     ListedMail,
 };
-use postway_net::{Guard, TlsClient};
+use postway_net::{AddressGuard, TlsClient};
 use postway_testkit::dovecot::{Dovecot, PASSWORD};
 
 /// Longer than anything here takes.
@@ -28,7 +28,7 @@ fn connection(port: u16, user: &str, tls: ImapTlsMode) -> ImapConnection {
         login: ImapLogin::Password { username: user.into(), password: PASSWORD.into() },
         extra_roots_pem: None,
         proxy: None,
-        guard: Arc::new(Guard::with_loopback()),
+        guard: Arc::new(AddressGuard::with_loopback()),
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use postway_domain::{
     WatchedMailbox,
-    mailbox::{MailboxRole, MailboxTls, Start},
+    mailbox::{MailboxRole, MailboxTls, WatchStart},
 };
 use postway_inbound::{FolderSource, ImapSource, probe};
-use postway_net::Guard;
+use postway_net::AddressGuard;
 use postway_store::record::DirectoryChange;
 use postway_testkit::{Dovecot, dovecot::PASSWORD};
 use serde_json::json;
@@ -17,11 +17,11 @@ use tokio_util::sync::CancellationToken;
 use super::{TestGateway, mail, secret_key, wait_until};
 
 fn source() -> ImapSource {
-    ImapSource::new(Arc::new(secret_key()), Arc::new(Guard::with_loopback()))
+    ImapSource::new(Arc::new(secret_key()), Arc::new(AddressGuard::with_loopback()))
 }
 
 /// The test gateway's mailbox, on this server.
-fn on(server: &Dovecot, user: &str, start: Start) -> WatchedMailbox {
+fn on(server: &Dovecot, user: &str, start: WatchStart) -> WatchedMailbox {
     let mut mailbox = super::mailbox(start, &[MailboxRole::Forward]);
     let settings = &mut mailbox.settings;
     settings.host = "127.0.0.1".to_owned();
@@ -30,7 +30,7 @@ fn on(server: &Dovecot, user: &str, start: Start) -> WatchedMailbox {
     settings.username = user.to_owned();
     // So long that mail seen earlier was reported by IDLE.
     settings.poll_seconds = 3_600;
-    let place = WatchedMailbox::secret_place(&mailbox.tenant, &mailbox.id);
+    let place = WatchedMailbox::sealing_context(&mailbox.tenant, &mailbox.id);
     mailbox.secret = Some(secret_key().seal(&place, &json!({"password": PASSWORD}).to_string()).unwrap());
     mailbox.version = 2;
     mailbox
@@ -67,7 +67,7 @@ async fn settled(gateway: &TestGateway, count: usize) {
     .await;
 }
 
-async fn gateway(server: &Dovecot, user: &str, start: Start) -> TestGateway {
+async fn gateway(server: &Dovecot, user: &str, start: WatchStart) -> TestGateway {
     let gateway = TestGateway::new(start, &[MailboxRole::Forward]).await;
     gateway.change(DirectoryChange::UpdateMailbox(on(server, user, start), 1)).await;
     gateway
@@ -76,7 +76,7 @@ async fn gateway(server: &Dovecot, user: &str, start: Start) -> TestGateway {
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_is_forwarded_once_through_idle_restarts_and_new_uids() {
     let server = Dovecot::start();
-    let gateway = gateway(&server, "once", Start::Beginning).await;
+    let gateway = gateway(&server, "once", WatchStart::Beginning).await;
     let rule = json!({"actions": [{"do": "forward", "to": ["bob@example.com"], "from": "support@example.net", "as": "redirect"}]});
     gateway.rule("all", 1, rule).await;
     let first: Vec<Vec<u8>> = (0..230).map(mail).collect();
@@ -105,7 +105,7 @@ async fn mail_is_forwarded_once_through_idle_restarts_and_new_uids() {
 #[tokio::test(flavor = "multi_thread")]
 async fn errands_are_run_on_the_server() {
     let server = Dovecot::shared();
-    let gateway = gateway(server, "errands", Start::Beginning).await;
+    let gateway = gateway(server, "errands", WatchStart::Beginning).await;
     let rule = json!({"actions": [{"do": "mark_seen"}, {"do": "move", "folder": "Done"}]});
     gateway.rule("all", 1, rule).await;
     server.append("errands", "Done", &mail(0));
@@ -121,7 +121,7 @@ async fn errands_are_run_on_the_server() {
 async fn a_trial_tells_each_step_and_where_it_ends() {
     let server = Dovecot::shared();
     server.append("trial", "INBOX", &mail(1));
-    let good = on(server, "trial", Start::Now);
+    let good = on(server, "trial", WatchStart::Now);
     let steps = |steps: Vec<postway_inbound::MailboxProbeStep>| {
         steps.into_iter().map(|step| (step.name, step.ok)).collect::<Vec<_>>()
     };
@@ -134,7 +134,7 @@ async fn a_trial_tells_each_step_and_where_it_ends() {
     let mut wrong = good.clone();
     wrong.settings.folder = "Nowhere".to_owned();
     assert_eq!(steps(probe(&source(), &wrong).await).last(), Some(&("folder", false)));
-    let place = WatchedMailbox::secret_place(&good.tenant, &good.id);
+    let place = WatchedMailbox::sealing_context(&good.tenant, &good.id);
     wrong.secret = Some(secret_key().seal(&place, r#"{"password":"wrong"}"#).unwrap());
     let said = probe(&source(), &wrong).await;
     assert!(!format!("{said:?}").contains("\"wrong\""), "a password is never said");

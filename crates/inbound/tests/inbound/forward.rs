@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use postway_domain::{
     Clock, Contact, EventKind, InboundState, MessageUid, TenantSettings,
-    mailbox::{MailboxRole, Start},
+    mailbox::{MailboxRole, WatchStart},
 };
 use postway_intake::{RawOptions, RequestContext, signing};
 use postway_mime::reader::ReadMail;
 use postway_store::{
-    Inbound,
-    record::{Changed, DirectoryChange},
+    InboundStore,
+    record::{ChangeResult, DirectoryChange},
 };
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ use super::{TestGateway, mail, states, tenant};
 const ROLES: &[MailboxRole] = &[MailboxRole::Forward];
 
 async fn gateway() -> TestGateway {
-    TestGateway::new(Start::Beginning, ROLES).await
+    TestGateway::new(WatchStart::Beginning, ROLES).await
 }
 
 async fn contact(gateway: &TestGateway, name: &str, addresses: &[&str]) {
@@ -44,7 +44,7 @@ fn forward(form: &str) -> Value {
 #[tokio::test]
 async fn a_redirect_is_the_mail_with_resent_fields_and_our_envelope() {
     let settings = TenantSettings { bounce_domain: Some("b.example.net".to_owned()), ..Default::default() };
-    let gateway = TestGateway::with(settings, Start::Beginning, ROLES).await;
+    let gateway = TestGateway::with(settings, WatchStart::Beginning, ROLES).await;
     gateway.rule("all", 1, forward("redirect")).await;
     gateway.mail_server.deliver(mail(1), gateway.clock.now());
     let mails = gateway.settled(1).await;
@@ -248,7 +248,7 @@ async fn a_lookup_that_finds_nobody_is_no_match_with_the_reason_and_works_when_r
     contact(&gateway, "ACME", &["a@acme.example", "b@acme.example"]).await;
     assert_eq!(
         gateway.store.replay_inbound(&tenant(), mails[0].uid, gateway.clock.now()).await.unwrap(),
-        Changed::Done
+        ChangeResult::Done
     );
     let mails = gateway.settled(2).await;
     assert_eq!((mails[0].state, &*mails[0].tags), (InboundState::Routed, &["of-acme".to_owned()][..]));
@@ -324,7 +324,7 @@ async fn hand_in(gateway: &TestGateway, raw: &str) -> MessageUid {
         request_id: "r".to_owned(),
         idempotency_key: None,
         dry_run: false,
-        must_leave: false,
+        refuses_capture: false,
         any_subject: false,
         spoken_times: false,
         on_doubt: None,

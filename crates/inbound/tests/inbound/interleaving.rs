@@ -5,10 +5,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use postway_domain::{
     Clock, InboundState, Incarnation,
-    mailbox::{MailboxRole, Start},
+    mailbox::{MailboxRole, WatchStart},
 };
 use postway_inbound::FolderSource;
-use postway_store::Inbound;
+use postway_store::InboundStore;
 use proptest::{prelude::*, test_runner::Config};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -53,7 +53,7 @@ fn live(gateway: &TestGateway, monitors: usize, over: impl Future<Output = ()>) 
 fn check(steps: &[Step]) {
     let setting_up = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let gateway = setting_up.block_on(async {
-        let gateway = TestGateway::new(Start::Beginning, &[MailboxRole::Forward]).await;
+        let gateway = TestGateway::new(WatchStart::Beginning, &[MailboxRole::Forward]).await;
         // The IMAP action comes between accepting and writing, and takes some turns: a crash may come there.
         let actions = json!([{"do": "forward", "to": ["bob@example.com"]}, {"do": "mark_seen"}]);
         gateway.rule("all", 1, json!({ "actions": actions })).await;

@@ -25,29 +25,29 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use postway_domain::{
-    Account, AccountSettings, Clock, InboundState, Incarnation, LeaseToken, MessageUid, Rule, Tenant,
+    Account, AccountSettings, Clock, InboundRule, InboundState, Incarnation, LeaseToken, MessageUid, Tenant,
     TenantId, TenantSettings, Time, WatchedMailbox,
-    mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, Start},
-    message::Outcome,
+    mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, WatchStart},
+    message::AttemptOutcome,
     secret::SecretKey,
 };
 use postway_inbound::{
     FolderSource, MailProcessor, MailProcessorParts, Monitor, MonitorNode, MonitorParts, TrustStore,
 };
-use postway_intake::{Door, DoorParts, FetchConfig, Limits, RequestContext};
+use postway_intake::{Door, DoorParts, FetchConfig, IntakeLimits, RequestContext};
 
 use postway_net::{
-    Guard,
+    AddressGuard,
     http::{HttpClient, HttpSettings},
 };
 use postway_store::{
-    Directory, Inbound, Read, StoreError,
-    blob::Depot,
+    DirectoryStore, InboundStore, Read, StoreError,
+    blob::BlobStorage,
     conformance::{Shared, stage},
     memory::MemoryStore,
     record::{
-        AccountKey, Change, Changed, DirectoryChange, Filter, InboundFilter, InboundView, Lease, MailboxKey,
-        MessageKey, MessageRecord, RouteRequest, ToRoute,
+        AccountKey, ChangeResult, DirectoryChange, InboundFilter, InboundView, LeaseGrant, MailToProcess,
+        MailboxKey, MessageChange, MessageFilter, MessageKey, MessageRecord, ProcessRequest,
     },
 };
 use serde_json::{Value, json};
@@ -90,7 +90,7 @@ impl MonitorNode for Alone {
 pub struct TestGateway {
     pub store: Arc<MemoryStore>,
     pub clock: Arc<TestClock>,
-    pub depot: Arc<Depot>,
+    pub depot: Arc<BlobStorage>,
     pub mail_server: ScriptedServer,
     pub node: Arc<Alone>,
     /// The certificates that signatures of certified mail must lead to.
@@ -100,11 +100,11 @@ pub struct TestGateway {
 }
 
 impl TestGateway {
-    pub async fn new(start: Start, roles: &[MailboxRole]) -> Self {
+    pub async fn new(start: WatchStart, roles: &[MailboxRole]) -> Self {
         Self::with(TenantSettings::default(), start, roles).await
     }
 
-    pub async fn with(settings: TenantSettings, start: Start, roles: &[MailboxRole]) -> Self {
+    pub async fn with(settings: TenantSettings, start: WatchStart, roles: &[MailboxRole]) -> Self {
         let store = Arc::new(MemoryStore::new());
         let clock = Arc::new(TestClock { ms: AtomicI64::new(NOW_MS), step_ms: AtomicI64::new(0) });
         let tenant = Tenant {
@@ -118,7 +118,7 @@ impl TestGateway {
         let gateway = Self {
             store,
             clock,
-            depot: Arc::new(Depot::memory()),
+            depot: Arc::new(BlobStorage::memory()),
             mail_server: ScriptedServer::default(),
             node: Arc::default(),
             trust: TrustStore::default(),
@@ -129,7 +129,7 @@ impl TestGateway {
     }
 
     pub async fn change(&self, change: DirectoryChange) {
-        assert_eq!(self.store.change(change, None).await.unwrap(), Changed::Done);
+        assert_eq!(self.store.change(change, None).await.unwrap(), ChangeResult::Done);
     }
 
     /// Makes the tenant one whose mail must leave, or a test tenant again.
@@ -153,7 +153,7 @@ impl TestGateway {
         let content = serde_json::from_value(content).unwrap();
         assert_eq!(postway_inbound::check_rule(&content), []);
         let at = self.clock.now();
-        self.change(DirectoryChange::CreateRule(Rule {
+        self.change(DirectoryChange::CreateRule(InboundRule {
             tenant: key.tenant.clone(),
             id: id.parse().unwrap(),
             mailbox: key.mailbox.clone(),
@@ -172,7 +172,7 @@ impl TestGateway {
     }
 
     pub fn door(&self) -> Arc<Door> {
-        let guard = Arc::new(Guard::with_loopback());
+        let guard = Arc::new(AddressGuard::with_loopback());
         Arc::new(Door::new(DoorParts {
             store: self.store.clone(),
             depot: self.depot.clone(),
@@ -180,7 +180,7 @@ impl TestGateway {
             secret_key: Arc::new(self.secret_key()),
             http: HttpClient::new(guard, HttpSettings::default()),
             fetch: FetchConfig::default(),
-            limits: Limits::default(),
+            limits: IntakeLimits::default(),
             mail_domain: "postway.example".to_owned(),
             public_url: None,
         }))
@@ -248,7 +248,8 @@ impl TestGateway {
 
     /// All messages, the oldest first.
     pub async fn messages(&self) -> Vec<MessageRecord> {
-        let mut found = self.store.messages(&tenant(), &Filter::default(), None, 10_000).await.unwrap();
+        let mut found =
+            self.store.messages(&tenant(), &MessageFilter::default(), None, 10_000).await.unwrap();
         found.reverse();
         let mut records = Vec::new();
         for one in found {
@@ -271,7 +272,7 @@ impl TestGateway {
             request_id: "r".to_owned(),
             idempotency_key: None,
             dry_run: false,
-            must_leave: false,
+            refuses_capture: false,
             any_subject: false,
             spoken_times: false,
             on_doubt: None,
@@ -288,7 +289,8 @@ impl TestGateway {
         let mut claimed = store.claim(stage::request(&key, 1, now, 1, false)).await.unwrap().remove(0);
         assert_eq!(claimed.uid, uid);
         assert!(stage::commit_wire(&store, &mut claimed, now).await);
-        let sent = Change { awaits_receipt, ..stage::outcome(&claimed, true, Outcome::Sent, now) };
+        let sent =
+            MessageChange { awaits_receipt, ..stage::outcome(&claimed, true, AttemptOutcome::Sent, now) };
         assert!(stage::apply(&store, sent).await);
         uid
     }
@@ -314,14 +316,14 @@ impl TestGateway {
     }
 
     /// Claims mail for [`TestGateway::claimer`].
-    pub async fn claim(&self, limit: u32) -> Vec<ToRoute> {
+    pub async fn claim(&self, limit: u32) -> Vec<MailToProcess> {
         let now = self.clock.now();
-        let lease = Lease {
+        let lease = LeaseGrant {
             incarnation: Self::claimer(),
             token: LeaseToken::new(&mut rand::rng()),
             until: now.plus(Duration::from_secs(60)),
         };
-        self.store.claim_inbound(RouteRequest::new(lease, now, limit)).await.unwrap()
+        self.store.claim_inbound(ProcessRequest::new(lease, now, limit)).await.unwrap()
     }
 
     /// Reclaims leases of other incarnations and expired ones; returns their number.
@@ -374,7 +376,7 @@ fn account() -> Account {
     }
 }
 
-pub fn mailbox(start: Start, roles: &[MailboxRole]) -> WatchedMailbox {
+pub fn mailbox(start: WatchStart, roles: &[MailboxRole]) -> WatchedMailbox {
     WatchedMailbox {
         tenant: tenant(),
         id: "inbox".parse().unwrap(),

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use postway_domain::{
     Clock, InboundState, Time,
-    inbound::Cursor,
-    mailbox::{MailboxRole, Start},
+    inbound::FolderCursor,
+    mailbox::{MailboxRole, WatchStart},
 };
 use postway_inbound::SourceError;
-use postway_store::{Inbound, record::DirectoryChange};
+use postway_store::{InboundStore, record::DirectoryChange};
 
 use super::{TestGateway, key, mail, mailbox, states};
 
@@ -34,16 +34,16 @@ async fn subjects(gateway: &TestGateway) -> Vec<String> {
 #[tokio::test]
 async fn every_way_to_begin_takes_the_mail_it_says() {
     for (start, expected) in [
-        (Start::Now, &[][..]),
-        (Start::Beginning, &["Question 1", "Question 2", "Question 3", "Question 4"]),
-        (Start::Newest(2), &["Question 3", "Question 4"]),
-        (Start::Newest(10), &["Question 1", "Question 2", "Question 3", "Question 4"]),
-        (Start::Since(day(2)), &["Question 2", "Question 3", "Question 4"]),
-        (Start::Since(day(90)), &[]),
-        (Start::AfterUid(0), &["Question 1", "Question 2", "Question 3", "Question 4"]),
-        (Start::AfterUid(2), &["Question 3", "Question 4"]),
-        (Start::AfterUid(4), &[]),
-        (Start::AfterUid(4_000), &[]),
+        (WatchStart::Now, &[][..]),
+        (WatchStart::Beginning, &["Question 1", "Question 2", "Question 3", "Question 4"]),
+        (WatchStart::Newest(2), &["Question 3", "Question 4"]),
+        (WatchStart::Newest(10), &["Question 1", "Question 2", "Question 3", "Question 4"]),
+        (WatchStart::Since(day(2)), &["Question 2", "Question 3", "Question 4"]),
+        (WatchStart::Since(day(90)), &[]),
+        (WatchStart::AfterUid(0), &["Question 1", "Question 2", "Question 3", "Question 4"]),
+        (WatchStart::AfterUid(2), &["Question 3", "Question 4"]),
+        (WatchStart::AfterUid(4), &[]),
+        (WatchStart::AfterUid(4_000), &[]),
     ] {
         let gateway = TestGateway::new(start, ROLES).await;
         for number in 1..=4 {
@@ -63,7 +63,7 @@ async fn every_way_to_begin_takes_the_mail_it_says() {
 
 #[tokio::test]
 async fn an_old_mail_that_is_moved_into_the_folder_is_taken_also_while_nobody_watches() {
-    for start in [Start::Now, Start::Since(day(90)), Start::Newest(1)] {
+    for start in [WatchStart::Now, WatchStart::Since(day(90)), WatchStart::Newest(1)] {
         let gateway = TestGateway::new(start, ROLES).await;
         for number in 1..=3 {
             gateway.mail_server.deliver(mail(number), day(91 + number as i64));
@@ -85,7 +85,7 @@ async fn an_old_mail_that_is_moved_into_the_folder_is_taken_also_while_nobody_wa
 
 /// So long that mail seen earlier was reported by the server.
 async fn poll_hourly(gateway: &TestGateway) {
-    let mut hourly = mailbox(Start::Now, ROLES);
+    let mut hourly = mailbox(WatchStart::Now, ROLES);
     hourly.settings.poll_seconds = 3_600;
     hourly.version = 2;
     gateway.change(DirectoryChange::UpdateMailbox(hourly, 1)).await;
@@ -93,7 +93,7 @@ async fn poll_hourly(gateway: &TestGateway) {
 
 #[tokio::test]
 async fn mail_that_comes_while_it_is_watched_is_told_and_read_at_once() {
-    let gateway = TestGateway::new(Start::Now, ROLES).await;
+    let gateway = TestGateway::new(WatchStart::Now, ROLES).await;
     poll_hourly(&gateway).await;
     gateway
         .until("what came is registered", || async {
@@ -108,7 +108,7 @@ async fn mail_that_comes_while_it_is_watched_is_told_and_read_at_once() {
 
 #[tokio::test]
 async fn many_mails_are_registered_page_by_page_each_once() {
-    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, ROLES).await;
     for number in 0..350 {
         gateway.mail_server.deliver(mail(number), day(1));
     }
@@ -120,7 +120,7 @@ async fn many_mails_are_registered_page_by_page_each_once() {
 
 #[tokio::test]
 async fn the_same_bytes_twice_are_one_mail_and_new_uids_change_nothing() {
-    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, ROLES).await;
     gateway.mail_server.deliver(mail(1), day(1));
     gateway.mail_server.deliver(mail(1), day(1));
     gateway.mail_server.deliver(mail(2), day(1));
@@ -129,12 +129,12 @@ async fn the_same_bytes_twice_are_one_mail_and_new_uids_change_nothing() {
     gateway.mail_server.deliver(mail(3), day(1));
     gateway.settled(3).await;
     let cursor = gateway.state().await.cursor.unwrap();
-    assert_eq!(cursor, Cursor { uid_validity: 2, last_uid: 4, not_before: None, old_through: 4 });
+    assert_eq!(cursor, FolderCursor { uid_validity: 2, last_uid: 4, not_before: None, old_through: 4 });
 }
 
 #[tokio::test]
 async fn a_mail_that_is_gone_or_too_large_is_told_and_stops_nobody() {
-    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, ROLES).await;
     gateway.mail_server.deliver(mail(1), day(1));
     let gone = gateway.mail_server.deliver(mail(2), day(1));
     let large = gateway.mail_server.deliver(mail(3), day(1));
@@ -149,7 +149,7 @@ async fn a_mail_that_is_gone_or_too_large_is_told_and_stops_nobody() {
 
 #[tokio::test]
 async fn a_mail_larger_than_the_server_said_is_read_all_the_same() {
-    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, ROLES).await;
     let big = [mail(1), vec![b'x'; 2 * 1024 * 1024]].concat();
     let uid = gateway.mail_server.deliver(big.clone(), day(1));
     gateway.mail_server.state().claims_size.insert(uid, 10);
@@ -163,7 +163,7 @@ async fn a_mail_larger_than_the_server_said_is_read_all_the_same() {
 
 #[tokio::test]
 async fn a_server_that_makes_its_mails_small_has_only_the_room_of_what_it_said() {
-    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, ROLES).await;
     for number in 0..20 {
         let uid = gateway.mail_server.deliver([mail(number), vec![b'x'; 120 * 1024]].concat(), day(1));
         gateway.mail_server.state().claims_size.insert(uid, 10);
@@ -177,7 +177,7 @@ async fn a_server_that_makes_its_mails_small_has_only_the_room_of_what_it_said()
 
 #[tokio::test]
 async fn a_connection_that_breaks_in_a_page_keeps_what_was_read() {
-    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, ROLES).await;
     for number in 0..40 {
         gateway.mail_server.deliver(mail(number), day(1));
     }
@@ -193,7 +193,7 @@ async fn a_connection_that_breaks_in_a_page_keeps_what_was_read() {
 
 #[tokio::test]
 async fn a_mailbox_that_cannot_be_opened_says_why_and_a_changed_one_is_tried_at_once() {
-    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, ROLES).await;
     gateway.mail_server.deliver(mail(1), day(1));
     gateway.mail_server.state().closed = Some(SourceError::setup("login refused: check the password"));
     gateway.until("the fault is noted", || async { gateway.state().await.error.is_some() }).await;
@@ -206,7 +206,7 @@ async fn a_mailbox_that_cannot_be_opened_says_why_and_a_changed_one_is_tried_at_
         tokio::spawn(gateway.monitor(std::sync::Arc::new(gateway.mail_server.clone())).run(stop.clone()));
     super::wait_until("it is tried", || async { gateway.mail_server.state().opened > opened }).await;
     gateway.mail_server.state().closed = None;
-    let mut changed = mailbox(Start::Beginning, ROLES);
+    let mut changed = mailbox(WatchStart::Beginning, ROLES);
     changed.version = 2;
     gateway.change(DirectoryChange::UpdateMailbox(changed, 1)).await;
     super::wait_until("it is read", || async { gateway.mails().await.len() == 1 }).await;
@@ -216,7 +216,7 @@ async fn a_mailbox_that_cannot_be_opened_says_why_and_a_changed_one_is_tried_at_
 
 #[tokio::test]
 async fn a_mailbox_that_is_being_rebuilt_is_tried_again_soon() {
-    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, ROLES).await;
     gateway.mail_server.deliver(mail(1), day(1));
     let stop = tokio_util::sync::CancellationToken::new();
     let running =
@@ -235,7 +235,7 @@ async fn a_mailbox_that_is_being_rebuilt_is_tried_again_soon() {
 
 #[tokio::test]
 async fn an_inactive_or_removed_mailbox_is_left_alone() {
-    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, ROLES).await;
     caught_up(&gateway).await;
     gateway.change(DirectoryChange::DeleteMailbox(key())).await;
     gateway.mail_server.deliver(mail(1), day(1));

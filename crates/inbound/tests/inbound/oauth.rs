@@ -7,12 +7,12 @@ use std::sync::{
 
 use postway_domain::{
     Clock, Time, WatchedMailbox,
-    mailbox::{MailboxAuth, MailboxTls, Start},
+    mailbox::{MailboxAuth, MailboxTls, WatchStart},
     oauth::{OAuthGrant, OAuthSettings},
 };
 use postway_inbound::{FolderSource, ImapSource, imap::ImapLogin, probe};
 use postway_net::{
-    Guard,
+    AddressGuard,
     http::{HttpClient, HttpSettings},
 };
 use postway_oauth::{OAuthTokens, flow::ConsentClient};
@@ -31,7 +31,7 @@ impl Clock for Still {
 }
 
 fn http() -> HttpClient {
-    HttpClient::new(Arc::new(Guard::with_loopback()), HttpSettings::default())
+    HttpClient::new(Arc::new(AddressGuard::with_loopback()), HttpSettings::default())
 }
 
 /// A person of this name consents; returns their refresh token.
@@ -48,7 +48,7 @@ async fn consent(server: &OidcServer, login: &str) -> String {
 }
 
 fn mailbox(server: &OidcServer, dovecot: &Dovecot, user: &str, refresh_token: &str) -> WatchedMailbox {
-    let mut mailbox = super::mailbox(Start::Beginning, &[]);
+    let mut mailbox = super::mailbox(WatchStart::Beginning, &[]);
     let settings = &mut mailbox.settings;
     (settings.host, settings.port, settings.tls) = ("127.0.0.1".to_owned(), dovecot.port(), MailboxTls::None);
     (settings.username, settings.auth) = (user.to_owned(), MailboxAuth::Xoauth2);
@@ -65,7 +65,7 @@ fn mailbox(server: &OidcServer, dovecot: &Dovecot, user: &str, refresh_token: &s
         private_key_set: false,
     });
     let secrets = json!({"oauth": {"client_secret": "person-secret", "refresh_token": refresh_token}});
-    let place = WatchedMailbox::secret_place(&mailbox.tenant, &mailbox.id);
+    let place = WatchedMailbox::sealing_context(&mailbox.tenant, &mailbox.id);
     mailbox.secret = Some(secret_key().seal(&place, &secrets.to_string()).unwrap());
     mailbox
 }
@@ -82,10 +82,10 @@ async fn a_mailbox_is_read_with_tokens_that_are_renewed_and_a_withdrawn_consent_
         Arc::new(MemoryStore::shared()),
         clock.clone(),
         Arc::new(secret_key()),
-        Arc::new(Guard::with_loopback()),
+        Arc::new(AddressGuard::with_loopback()),
     );
     let source =
-        ImapSource::new(Arc::new(secret_key()), Arc::new(Guard::with_loopback())).with_tokens(tokens);
+        ImapSource::new(Arc::new(secret_key()), Arc::new(AddressGuard::with_loopback())).with_tokens(tokens);
     let mut folder = source.open(&mailbox).await.unwrap();
     assert_eq!(folder.status().await.unwrap().exists, 1);
     folder.close().await;
@@ -111,10 +111,10 @@ async fn a_mailbox_is_read_with_tokens_that_are_renewed_and_a_withdrawn_consent_
             Arc::new(MemoryStore::shared()),
             clock.clone(),
             Arc::new(secret_key()),
-            Arc::new(Guard::with_loopback()),
+            Arc::new(AddressGuard::with_loopback()),
         );
-        let source =
-            ImapSource::new(Arc::new(secret_key()), Arc::new(Guard::with_loopback())).with_tokens(forgetful);
+        let source = ImapSource::new(Arc::new(secret_key()), Arc::new(AddressGuard::with_loopback()))
+            .with_tokens(forgetful);
         probe(&source, &mailbox).await
     };
     let last = steps.last().unwrap();

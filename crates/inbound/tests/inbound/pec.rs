@@ -4,10 +4,10 @@ use std::{fs, path::Path, process::Command, time::Duration};
 
 use postway_domain::{
     Clock, EventKind, InboundState, MessageUid, Time,
-    mailbox::{MailboxRole, Start},
+    mailbox::{MailboxRole, WatchStart},
 };
 use postway_inbound::TrustStore;
-use postway_store::{Inbound, Read, record::MessageKey};
+use postway_store::{InboundStore, Read, record::MessageKey};
 use tempfile::TempDir;
 
 use super::{TestGateway, reports::said, tenant};
@@ -45,7 +45,7 @@ fn receipt(kind: &str, uid: MessageUid, own_id: &str) -> String {
 
 #[tokio::test]
 async fn receipts_become_part_of_their_message_each_once() {
-    let gateway = TestGateway::new(Start::Beginning, &[MailboxRole::Pec, MailboxRole::Forward]).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, &[MailboxRole::Pec, MailboxRole::Forward]).await;
     let uid = gateway.send(&["ada@pec.example"]).await;
     for (kind, own_id) in [
         ("accettazione", "r1"),
@@ -80,7 +80,7 @@ async fn receipts_become_part_of_their_message_each_once() {
 /// signature.
 #[tokio::test]
 async fn a_receipt_finds_the_message_id_that_a_mail_brought_along() {
-    let gateway = TestGateway::new(Start::Beginning, PEC).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, PEC).await;
     let uid = super::reports::hand_in(&gateway, "ticket-77.1@desk").await;
     let named = format!("{uid}@example.com");
     let receipt = receipt("avvenuta-consegna", uid, "r1").replace(&named, "ticket-77.1@desk");
@@ -152,7 +152,7 @@ impl PecProvider {
 
 /// A gateway that trusts the provider, with a message that waits for its receipt for an hour.
 async fn certified(provider: &PecProvider) -> (TestGateway, MessageUid) {
-    let mut gateway = TestGateway::new(Start::Beginning, PEC).await;
+    let mut gateway = TestGateway::new(WatchStart::Beginning, PEC).await;
     gateway.trust = provider.trust();
     let until = gateway.clock.now().plus(Duration::from_secs(3_600));
     let uid = gateway.sent(&["ada@pec.example"], Some(until)).await;

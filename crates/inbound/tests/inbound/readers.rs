@@ -2,11 +2,11 @@
 
 use postway_domain::{
     Clock, EventKind, InboundState, MailStream, MessageUid, TenantSettings,
-    mailbox::{MailboxRole, Start},
+    mailbox::{MailboxRole, WatchStart},
 };
 use postway_intake::RequestContext;
 use postway_store::{
-    Inbound, Streams,
+    InboundStore, StreamStore,
     record::{DirectoryChange, SuppressionReason, SuppressionScope},
 };
 use serde_json::json;
@@ -37,7 +37,7 @@ async fn send(gateway: &TestGateway, to: &str) -> MessageUid {
         request_id: "r".to_owned(),
         idempotency_key: None,
         dry_run: false,
-        must_leave: false,
+        refuses_capture: false,
         any_subject: false,
         spoken_times: false,
         on_doubt: None,
@@ -48,7 +48,7 @@ async fn send(gateway: &TestGateway, to: &str) -> MessageUid {
 
 #[tokio::test]
 async fn a_mail_to_the_address_of_the_header_takes_its_reader_out() {
-    let gateway = TestGateway::with(TenantSettings::default(), Start::Beginning, BOUNCES).await;
+    let gateway = TestGateway::with(TenantSettings::default(), WatchStart::Beginning, BOUNCES).await;
     gateway.change(DirectoryChange::CreateStream(stream())).await;
     let uid = send(&gateway, "Ada@example.org").await;
     let raw = gateway.raw(uid).await.replace("\r\n ", " ");
@@ -79,7 +79,7 @@ async fn a_mail_to_the_address_of_the_header_takes_its_reader_out() {
 
 #[tokio::test]
 async fn an_answer_is_told_of_its_message_without_what_it_quotes() {
-    let gateway = TestGateway::with(TenantSettings::default(), Start::Beginning, BOUNCES).await;
+    let gateway = TestGateway::with(TenantSettings::default(), WatchStart::Beginning, BOUNCES).await;
     let uid = gateway.send(&["ada@example.org"]).await;
     let other = gateway.send(&["bob@example.org"]).await;
     let answer = format!(
@@ -106,7 +106,7 @@ async fn an_answer_is_told_of_its_message_without_what_it_quotes() {
 
 #[tokio::test]
 async fn an_answer_to_nothing_of_ours_is_ordinary_mail() {
-    let gateway = TestGateway::with(TenantSettings::default(), Start::Beginning, BOUNCES).await;
+    let gateway = TestGateway::with(TenantSettings::default(), WatchStart::Beginning, BOUNCES).await;
     let gone = "0190a4c2-7b3e-7def-8123-456789abcdef";
     let answer = format!("From: a@example.org\r\nIn-Reply-To: <{gone}@example.com>\r\n\r\nHi\r\n");
     gateway.mail_server.deliver(answer, gateway.clock.now());

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use postway_domain::{
     Clock, EventKind, InboundState, MessageUid, TenantSettings, Time,
-    mailbox::{MailboxRole, Start},
+    mailbox::{MailboxRole, WatchStart},
     verp::{self, VerpKey},
 };
 use postway_intake::{RawOptions, RequestContext};
 use postway_store::{
-    Directory, Inbound, Read,
+    DirectoryStore, InboundStore, Read,
     record::{MessageKey, SuppressionReason},
 };
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ async fn a_bounce_finds_its_message_by_each_proof_and_suppresses_by_what_it_is_w
         (plain(), both, "postway_id", for_a_time()),
         (plain(), ada, "message_id", for_a_time()),
     ] {
-        let gateway = TestGateway::with(settings, Start::Beginning, BOUNCES).await;
+        let gateway = TestGateway::with(settings, WatchStart::Beginning, BOUNCES).await;
         let uid = gateway.send(to).await;
         let (to_address, returned) = match proof {
             "verp" => (path(uid, Some(to[0])), String::new()),
@@ -129,7 +129,7 @@ async fn a_bounce_finds_its_message_by_each_proof_and_suppresses_by_what_it_is_w
 
 #[tokio::test]
 async fn a_message_gets_the_path_that_suppresses_for_good_where_it_has_one_recipient() {
-    let gateway = TestGateway::with(signed_paths(), Start::Beginning, BOUNCES).await;
+    let gateway = TestGateway::with(signed_paths(), WatchStart::Beginning, BOUNCES).await;
     for to in [&["Ada@Example.org"][..], &["ada@example.org", "bob@example.org"]] {
         let uid = gateway.send(to).await;
         let traced = gateway.store.traced(&[uid]).await.unwrap().remove(0);
@@ -139,7 +139,7 @@ async fn a_message_gets_the_path_that_suppresses_for_good_where_it_has_one_recip
 
 #[tokio::test]
 async fn a_better_proof_makes_a_suppression_permanent_and_a_lesser_one_leaves_it() {
-    let gateway = TestGateway::with(signed_paths(), Start::Beginning, BOUNCES).await;
+    let gateway = TestGateway::with(signed_paths(), WatchStart::Beginning, BOUNCES).await;
     let (shared, own) = (
         gateway.send(&["ada@example.org", "bob@example.org"]).await,
         gateway.send(&["ada@example.org"]).await,
@@ -162,7 +162,7 @@ async fn a_better_proof_makes_a_suppression_permanent_and_a_lesser_one_leaves_it
 /// A recipient of a message knows its ids and, if it had several recipients, its path.
 #[tokio::test]
 async fn a_recipient_cannot_have_another_suppressed_for_good() {
-    let gateway = TestGateway::with(signed_paths(), Start::Beginning, BOUNCES).await;
+    let gateway = TestGateway::with(signed_paths(), WatchStart::Beginning, BOUNCES).await;
     let uid = gateway.send(&["mallory@example.org"]).await;
     let other = gateway.send(&["ada@example.org"]).await;
     for (to, returned) in [
@@ -182,7 +182,7 @@ async fn a_recipient_cannot_have_another_suppressed_for_good() {
 #[tokio::test]
 async fn a_report_by_the_recipient_alone_is_told_as_unproven_and_changes_nothing() {
     for settings in [TenantSettings::default(), signed_paths()] {
-        let gateway = TestGateway::with(settings, Start::Beginning, BOUNCES).await;
+        let gateway = TestGateway::with(settings, WatchStart::Beginning, BOUNCES).await;
         let uid = gateway.sent(&["ada@example.org"], None).await;
         gateway
             .mail_server
@@ -203,7 +203,7 @@ async fn a_report_by_the_recipient_alone_is_told_as_unproven_and_changes_nothing
 
 #[tokio::test]
 async fn a_forged_report_suppresses_nobody() {
-    let gateway = TestGateway::new(Start::Beginning, BOUNCES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, BOUNCES).await;
     let uid = gateway.send(&["ada@example.org"]).await;
     let forged = MessageUid::new(gateway.clock.now(), &mut rand::rng());
     let path = verp::encode(
@@ -233,10 +233,10 @@ async fn a_forged_report_suppresses_nobody() {
 
 #[tokio::test]
 async fn another_tenants_mailbox_tells_nothing_about_a_message() {
-    let gateway = TestGateway::new(Start::Beginning, BOUNCES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, BOUNCES).await;
     let other = postway_domain::Tenant::new("other".parse().unwrap(), "Other", gateway.clock.now());
     assert!(gateway.store.create_tenant(other).await.unwrap());
-    let mut mailbox = super::mailbox(Start::Beginning, BOUNCES);
+    let mut mailbox = super::mailbox(WatchStart::Beginning, BOUNCES);
     mailbox.tenant = "other".parse().unwrap();
     gateway.change(postway_store::record::DirectoryChange::CreateMailbox(mailbox)).await;
     gateway.change(postway_store::record::DirectoryChange::DeleteMailbox(super::key())).await;
@@ -261,7 +261,7 @@ async fn another_tenants_mailbox_tells_nothing_about_a_message() {
 
 #[tokio::test]
 async fn a_policy_block_bounces_and_suppresses_nobody() {
-    let gateway = TestGateway::new(Start::Beginning, BOUNCES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, BOUNCES).await;
     let uid = gateway.send(&["ada@example.org"]).await;
     let words = "550 5.7.1 Message rejected due to local policy";
     gateway.mail_server.deliver(
@@ -276,7 +276,7 @@ async fn a_policy_block_bounces_and_suppresses_nobody() {
 
 #[tokio::test]
 async fn a_bounce_that_is_replayed_says_nothing_twice() {
-    let gateway = TestGateway::new(Start::Beginning, BOUNCES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, BOUNCES).await;
     let uid = gateway.send(&["ada@example.org"]).await;
     let report =
         |to: &str| bounce(to, "ada@example.org", "5.1.1", UNKNOWN, &format!("X-Postway-ID: {uid}\r\n"));
@@ -297,7 +297,7 @@ async fn a_bounce_that_is_replayed_says_nothing_twice() {
 
 #[tokio::test]
 async fn ordinary_mail_in_a_bounce_mailbox_is_no_match() {
-    let gateway = TestGateway::new(Start::Beginning, BOUNCES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, BOUNCES).await;
     gateway.mail_server.deliver(super::mail(1), gateway.clock.now());
     let mails = gateway.settled(1).await;
     assert_eq!((mails[0].state, mails[0].kind.as_deref()), (InboundState::NoMatch, Some("ordinary")));
@@ -312,7 +312,7 @@ pub(super) async fn hand_in(gateway: &TestGateway, message_id: &str) -> MessageU
         request_id: "r".to_owned(),
         idempotency_key: None,
         dry_run: false,
-        must_leave: false,
+        refuses_capture: false,
         any_subject: false,
         spoken_times: false,
         on_doubt: None,
@@ -324,7 +324,7 @@ pub(super) async fn hand_in(gateway: &TestGateway, message_id: &str) -> MessageU
 /// Anybody who can guess it could have written the report: it finds the message and proves nothing.
 #[tokio::test]
 async fn a_message_id_of_others_finds_its_message_without_proof() {
-    let gateway = TestGateway::with(TenantSettings::default(), Start::Beginning, BOUNCES).await;
+    let gateway = TestGateway::with(TenantSettings::default(), WatchStart::Beginning, BOUNCES).await;
     let uid = hand_in(&gateway, "ticket-77.1@desk").await;
     let twice = [hand_in(&gateway, "ticket-78@desk").await, hand_in(&gateway, "ticket-78@desk").await];
     for (count, id) in (1..).zip(["ticket-77.1@desk", "ticket-78@desk", "TICKET-77.1@desk"]) {

@@ -4,14 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use postway_domain::{
     Clock, InboundState, Incarnation, Tenant, TenantId, WatchedMailbox,
-    inbound::Cursor,
-    mailbox::{MailboxRole, Start},
+    inbound::FolderCursor,
+    mailbox::{MailboxRole, WatchStart},
 };
 use postway_inbound::FolderSource;
 use postway_store::{
-    Directory, Inbound,
+    DirectoryStore, InboundStore,
     record::{
-        Body, DirectoryChange, InboundFilter, InboundView, MailboxKey, NewInbound, Registered, Registration,
+        DirectoryChange, InboundFilter, InboundView, MailboxKey, MailboxPage, NewInbound, RegistrationResult,
+        StoredBody,
     },
 };
 use serde_json::json;
@@ -44,7 +45,7 @@ async fn watch_of(gateway: &TestGateway, tenant: &TenantId, kind: &str, numbers:
         let mut one = WatchedMailbox {
             tenant: tenant.clone(),
             id: format!("{kind}-{n}").parse().unwrap(),
-            ..mailbox(Start::Beginning, ROLES)
+            ..mailbox(WatchStart::Beginning, ROLES)
         };
         one.settings.username = format!("{kind}-{n}@example.org");
         gateway.change(DirectoryChange::CreateMailbox(one)).await;
@@ -54,7 +55,7 @@ async fn watch_of(gateway: &TestGateway, tenant: &TenantId, kind: &str, numbers:
 /// A gateway in which the mailboxes of this many other tenants are all open before the first tenant's mailbox
 /// is created.
 async fn crowded(kind: &str, tenants: usize) -> (TestGateway, MixedSource) {
-    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, ROLES).await;
     gateway.change(DirectoryChange::DeleteMailbox(super::key())).await;
     for number in 0..tenants {
         let tenant = if number == 0 { greedy() } else { format!("greedy-{number}").parse().unwrap() };
@@ -75,7 +76,7 @@ async fn is_read_beside_many(kind: &str, tenants: usize) {
     let monitor = tokio::spawn(gateway.monitor(Arc::new(source.clone())).run(stop.clone()));
     source.opened(200).await;
     gateway.mail_server.deliver(mail(1), gateway.clock.now());
-    let ours = WatchedMailbox { id: "ours".parse().unwrap(), ..mailbox(Start::Beginning, ROLES) };
+    let ours = WatchedMailbox { id: "ours".parse().unwrap(), ..mailbox(WatchStart::Beginning, ROLES) };
     gateway.change(DirectoryChange::CreateMailbox(ours)).await;
     wait_until("the other tenant's mail is read", || async { gateway.mails().await.len() == 1 }).await;
     // It stays watched: later mail is reported and read at once.
@@ -113,7 +114,7 @@ async fn mailboxes_that_idle_do_not_keep_others_from_being_read() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mailbox_that_never_answers_gives_its_seat_back_and_says_so() {
-    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, ROLES).await;
     watch_greedy(&gateway, "silent", 1).await;
     let source = MixedSource::new(gateway.mail_server.clone());
     let stop = CancellationToken::new();
@@ -136,7 +137,7 @@ async fn a_mailbox_that_never_answers_gives_its_seat_back_and_says_so() {
 
 #[tokio::test]
 async fn a_large_backlog_is_read_round_by_round() {
-    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, ROLES).await;
     // More than the pages of one round.
     for number in 0..12_000 {
         gateway.mail_server.deliver(mail(number), gateway.clock.now());
@@ -172,13 +173,13 @@ async fn register(gateway: &TestGateway, key: &MailboxKey, numbers: std::ops::Ra
             recipients: None,
             subject: None,
             message_id: None,
-            body: Some(Body::Inline(raw.into())),
+            body: Some(StoredBody::Inline(raw.into())),
             state: InboundState::Received,
             error: None,
         }
     });
-    let to = Cursor { uid_validity: 1, last_uid: 1, not_before: None, old_through: 0 };
-    let page = Registration {
+    let to = FolderCursor { uid_validity: 1, last_uid: 1, not_before: None, old_through: 0 };
+    let page = MailboxPage {
         key: key.clone(),
         seen: None,
         to,
@@ -187,7 +188,10 @@ async fn register(gateway: &TestGateway, key: &MailboxKey, numbers: std::ops::Ra
         mails: mails.collect(),
     };
     let count = numbers.len() as u32;
-    assert_eq!(gateway.store.register(page).await.unwrap(), Registered::Done { new: count, known: 0 });
+    assert_eq!(
+        gateway.store.register(page).await.unwrap(),
+        RegistrationResult::Done { new: count, known: 0 }
+    );
 }
 
 async fn of_greedy(gateway: &TestGateway) -> Vec<InboundView> {
@@ -196,7 +200,7 @@ async fn of_greedy(gateway: &TestGateway) -> Vec<InboundView> {
 
 #[tokio::test]
 async fn errands_to_a_server_that_never_answers_delay_no_other_tenant() {
-    let gateway = TestGateway::new(Start::Beginning, RULELESS).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, RULELESS).await;
     watch_greedy(&gateway, "silent", 3).await;
     for n in 0..3 {
         let key = MailboxKey { tenant: greedy(), mailbox: format!("silent-{n}").parse().unwrap() };
@@ -231,7 +235,7 @@ async fn errands_to_a_server_that_never_answers_delay_no_other_tenant() {
 
 async fn register_more(gateway: &TestGateway) {
     let key = MailboxKey { tenant: tenant(), mailbox: "late".parse().unwrap() };
-    let mut late = WatchedMailbox { id: key.mailbox.clone(), ..mailbox(Start::Beginning, RULELESS) };
+    let mut late = WatchedMailbox { id: key.mailbox.clone(), ..mailbox(WatchStart::Beginning, RULELESS) };
     late.settings.folder = "Late".to_owned();
     gateway.change(DirectoryChange::CreateMailbox(late)).await;
     register(gateway, &key, 950..951).await;
@@ -239,7 +243,7 @@ async fn register_more(gateway: &TestGateway) {
 
 #[tokio::test]
 async fn a_mail_whose_process_died_is_dealt_with_alone_and_set_aside_the_second_time() {
-    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, ROLES).await;
     let nobody = serde_json::json!({"match": [{"field": "subject", "equals": "nothing"}], "actions": [{"do": "stop"}]});
     gateway.rule("nobody", 1, nobody).await;
     register(&gateway, &super::key(), 0..20).await;
@@ -267,14 +271,14 @@ async fn a_mail_whose_process_died_is_dealt_with_alone_and_set_aside_the_second_
     let error = dead[0].error.as_deref().unwrap();
     assert!(error.contains("died 2 times") && error.contains("replay"), "{error}");
     let replayed = gateway.store.replay_inbound(&tenant(), killer.uid, gateway.clock.now()).await.unwrap();
-    assert_eq!(replayed, postway_store::record::Changed::Done);
+    assert_eq!(replayed, postway_store::record::ChangeResult::Done);
     route().await;
     assert!(gateway.mails().await.iter().all(|mail| mail.state == InboundState::NoMatch));
 }
 
 #[tokio::test]
 async fn a_mail_that_outlives_its_lease_is_tried_as_often_as_it_may_be() {
-    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(WatchStart::Beginning, ROLES).await;
     register(&gateway, &super::key(), 0..1).await;
     for _ in 0..3 {
         let claimed = gateway.claim(1).await.remove(0);

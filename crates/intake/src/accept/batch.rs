@@ -9,13 +9,13 @@ use std::sync::Arc;
 use aws_lc_rs::digest;
 use bytes::Bytes;
 use postway_domain::Time;
-use postway_store::record::{BatchKey, Body, DedupKind, NewMessage};
+use postway_store::record::{BatchKey, DedupKind, NewMessage, StoredBody};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
     compose::fingerprint,
-    context::{Receipt, RequestContext},
+    context::{AcceptReceipt, RequestContext},
     door::Door,
     look_up::LookupResult,
     parse::{
@@ -45,7 +45,7 @@ pub struct BatchReceipt {
     /// The number of rejected messages.
     pub rejected: usize,
     /// One answer per message, in order.
-    pub results: Vec<Result<Receipt, RejectedItem>>,
+    pub results: Vec<Result<AcceptReceipt, RejectedItem>>,
 }
 
 /// A message of a batch that was rejected.
@@ -79,7 +79,7 @@ struct BatchInput<'a> {
 /// is one.
 struct PreparedBatch {
     messages: Vec<NewMessage>,
-    settled: Vec<Option<Result<Receipt, Refusal>>>,
+    settled: Vec<Option<Result<AcceptReceipt, Refusal>>>,
     /// The memory of the messages, counted until they are stored.
     unstored: FairShare,
 }
@@ -146,7 +146,7 @@ impl Door {
 
     /// Accepts all of the messages or none. If one does not pass, nothing is stored, and the others are
     /// answered as in a dry run. The messages may not have ids.
-    pub async fn accept_whole(
+    pub async fn accept_all_or_none(
         &self,
         ctx: &RequestContext,
         messages: Vec<Bytes>,
@@ -223,7 +223,7 @@ impl Door {
         &self,
         ctx: &RequestContext,
         messages: Vec<NewMessage>,
-    ) -> Result<Vec<Result<Receipt, Refusal>>, Refusal> {
+    ) -> Result<Vec<Result<AcceptReceipt, Refusal>>, Refusal> {
         if let Some(index) = messages.iter().position(|message| message.client_id.is_some()) {
             let field = format!("messages[{index}].id");
             return Err(Refusal::field(field, "messages that are accepted all or none may not have ids"));
@@ -311,7 +311,7 @@ impl Door {
         let made = made.map(|mut message| {
             // A dry run does not store the message, so its bytes can go.
             if ctx.dry_run {
-                message.content.raw = Body::Inline(Bytes::new());
+                message.content.raw = StoredBody::Inline(Bytes::new());
             }
             message
         });

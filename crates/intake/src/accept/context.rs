@@ -19,7 +19,7 @@ pub struct RequestContext {
     pub dry_run: bool,
     /// Whether mail that names no account is refused if the sandbox would capture it: a client that only
     /// changed a URL and a key believes that its mail is sent.
-    pub must_leave: bool,
+    pub refuses_capture: bool,
     /// Whether a subject may be as long as a header may be, if the tenant sets no limit: the caller imitates
     /// a system without one.
     pub any_subject: bool,
@@ -35,7 +35,7 @@ pub struct RequestContext {
 
 /// The answer for an accepted message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
+pub struct AcceptReceipt {
     /// The client's id, or the uid if the client gave none.
     pub id: String,
     /// The uid of the message.
@@ -59,7 +59,7 @@ impl RequestContext {
     }
 }
 
-impl Receipt {
+impl AcceptReceipt {
     pub(crate) fn new(client_id: Option<ClientId>, uid: MessageUid, status: &'static str) -> Self {
         let id = client_id.map_or_else(|| uid.to_string(), |id| id.to_string());
         Self { id, uid, status, is_repeat: false }

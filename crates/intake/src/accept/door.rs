@@ -8,14 +8,14 @@ use postway_domain::{Clock, TenantId, secret::SecretKey};
 use postway_net::http::HttpClient;
 use postway_store::{
     Store, StoreError,
-    blob::{BlobError, Depot},
-    record::{Body, Link},
+    blob::{BlobError, BlobStorage},
+    record::{FileLink, StoredBody},
 };
 
 use super::{
     compose::{
         MailBuilder,
-        links::{FileLinkKey, Followed},
+        links::{FileLinkKey, FileLinkTarget},
         unsubscribe::{SUBJECT, UnsubscribeLink},
     },
     context::RequestContext,
@@ -26,7 +26,7 @@ use super::{
 use crate::{
     budget::HeavyWork,
     fetch::{FetchConfig, FetchSlots, FileFetcher},
-    limits::{IDEMPOTENCY_KEY_CHARS_MAX, Limits},
+    limits::{IDEMPOTENCY_KEY_CHARS_MAX, IntakeLimits},
     refusal::Refusal,
 };
 
@@ -34,8 +34,8 @@ use crate::{
 pub struct Door {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) depot: Arc<Depot>,
-    pub(crate) limits: Limits,
+    pub(crate) depot: Arc<BlobStorage>,
+    pub(crate) limits: IntakeLimits,
     pub(crate) heavy: HeavyWork,
     pub(crate) lookup: MessageLookup,
     pub(crate) builder: MailBuilder,
@@ -51,7 +51,7 @@ pub struct DoorParts {
     /// Stores messages.
     pub store: Arc<dyn Store>,
     /// Stores large bodies.
-    pub depot: Arc<Depot>,
+    pub depot: Arc<BlobStorage>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Opens tenants' secrets, and signs links and envelope senders.
@@ -61,7 +61,7 @@ pub struct DoorParts {
     /// Limits and folders for fetching attachments.
     pub fetch: FetchConfig,
     /// Limits on requests and messages.
-    pub limits: Limits,
+    pub limits: IntakeLimits,
     /// The domain of Message-IDs when the author's domain cannot be used.
     pub mail_domain: String,
     /// Where readers of mail reach this gateway, for links to large files.
@@ -95,14 +95,14 @@ impl Door {
     }
 
     /// The limits of what this door accepts.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &IntakeLimits {
         &self.limits
     }
 
     /// Why the sandbox would capture mail of this tenant that names no account, although nobody chose the
     /// sandbox; `None` if it would not.
-    pub async fn captures_unasked(&self, tenant: &TenantId) -> Result<Option<&'static str>, StoreError> {
-        self.lookup.settings.captures_unasked(tenant).await
+    pub async fn capture_reason(&self, tenant: &TenantId) -> Result<Option<&'static str>, StoreError> {
+        self.lookup.settings.capture_reason(tenant).await
     }
 
     /// Where readers of mail reach this gateway, if the operator says so.
@@ -132,24 +132,24 @@ impl Door {
     }
 
     /// Reads a tenant's body, which may be inline or a blob.
-    pub async fn resolve(&self, tenant: &TenantId, body: Body) -> Result<Bytes, StoreError> {
+    pub async fn resolve(&self, tenant: &TenantId, body: StoredBody) -> Result<Bytes, StoreError> {
         Ok(self.depot.resolve(tenant, body).await?)
     }
 
     /// Finds the file behind a link.
-    pub async fn follow(&self, token: &str) -> Result<Followed, StoreError> {
-        let Some((uid, blob)) = self.link_key.read(token) else { return Ok(Followed::Unknown) };
+    pub async fn follow(&self, token: &str) -> Result<FileLinkTarget, StoreError> {
+        let Some((uid, blob)) = self.link_key.read(token) else { return Ok(FileLinkTarget::Unknown) };
         Ok(match self.store.link(uid, &blob).await? {
-            Some(link) if link.file.expires_at > self.clock.now() => Followed::File(link),
+            Some(link) if link.file.expires_at > self.clock.now() => FileLinkTarget::File(link),
             // The signature is ours, so the link existed once.
-            Some(_) | None => Followed::Ended,
+            Some(_) | None => FileLinkTarget::Ended,
         })
     }
 
     /// Reads a linked file, piece by piece.
     pub async fn read_file(
         &self,
-        link: &Link,
+        link: &FileLink,
     ) -> Result<BoxStream<'static, Result<Bytes, BlobError>>, StoreError> {
         Ok(self.depot.get_stream(&link.tenant, &link.file.blob).await?)
     }

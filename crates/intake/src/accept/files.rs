@@ -7,8 +7,8 @@ use postway_domain::{
     Time,
     tenant::{LargeFilePolicy, RemoteAuth},
 };
-use postway_mime::Attachment;
-use postway_net::http::{Auth, parse_url};
+use postway_mime::MailAttachment;
+use postway_net::http::{HttpAuth, parse_url};
 use postway_store::{
     StoreError,
     record::{BlobName, NewLink},
@@ -115,7 +115,7 @@ pub(super) fn lifetime(checked: &CheckedMessage<'_>, profile: &TenantProfile, no
 
 /// The attachments of the mail, unless their bytes alone exceed its limit: composing would take even more
 /// memory.
-pub(crate) fn attachments(attached: PlannedFiles, bytes_max: usize) -> Result<Vec<Attachment>, Refusal> {
+pub(crate) fn attachments(attached: PlannedFiles, bytes_max: usize) -> Result<Vec<MailAttachment>, Refusal> {
     if attached.iter().map(|(_, file)| file.bytes.len()).sum::<usize>() > bytes_max {
         return Err(Refusal::message_too_large(bytes_max));
     }
@@ -124,7 +124,7 @@ pub(crate) fn attachments(attached: PlannedFiles, bytes_max: usize) -> Result<Ve
 }
 
 /// The bytes of all attachments together.
-pub(crate) fn attachment_bytes(attachments: &[Attachment]) -> usize {
+pub(crate) fn attachment_bytes(attachments: &[MailAttachment]) -> usize {
     attachments.iter().map(|file| file.content.len()).sum()
 }
 
@@ -139,9 +139,9 @@ fn endpoint(profile: &TenantProfile) -> Result<Option<EndpointTarget>, FetchErro
     let Some((remote, secret)) = profile.attachment_endpoint() else { return Ok(None) };
     let secret = secret.unwrap_or_default().to_owned();
     let auth = match remote.auth {
-        RemoteAuth::None => Auth::None,
-        RemoteAuth::Bearer => Auth::bearer(secret),
-        RemoteAuth::Basic => Auth::basic(remote.username.clone().unwrap_or_default(), secret),
+        RemoteAuth::None => HttpAuth::None,
+        RemoteAuth::Bearer => HttpAuth::bearer(secret),
+        RemoteAuth::Basic => HttpAuth::basic(remote.username.clone().unwrap_or_default(), secret),
     };
     let text = format!("{}{}", remote.url.trim_end_matches('/'), remote.path.as_deref().unwrap_or_default());
     let url = parse_url(&text).map_err(|error| FetchError {

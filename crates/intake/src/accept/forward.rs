@@ -11,14 +11,14 @@
 use std::fmt;
 
 use bytes::Bytes;
-use postway_domain::{AccountId, Mailbox, Time, id::BatchCode};
-use postway_mime::Composed;
+use postway_domain::{AccountId, NamedAddress, Time, id::BatchCode};
+use postway_mime::ComposedMail;
 use postway_store::record::{DedupKind, NewMessage};
 
 use super::{
     check::{self, CheckedRecipients, MessageTerms, allowed::SenderBounds},
     compose::{AssembledMail, MessageOrigin, assemble, fingerprint, sign},
-    context::{Receipt, RequestContext},
+    context::{AcceptReceipt, RequestContext},
     door::Door,
 };
 use crate::{
@@ -28,20 +28,21 @@ use crate::{
 };
 
 /// Composes a mail once its names are known, or says why it cannot.
-pub type Make<'m> = Box<dyn FnOnce(&Given<'_>) -> Result<MadeForward, String> + Send + 'm>;
+pub type ForwardComposer<'m> =
+    Box<dyn FnOnce(&ForwardNames<'_>) -> Result<ComposedForward, String> + Send + 'm>;
 
 /// A composed mail to forward.
 #[derive(Debug)]
-pub struct MadeForward {
+pub struct ComposedForward {
     /// The composed mail.
-    pub composed: Composed,
+    pub composed: ComposedMail,
     /// Whether its author is the forwarder. Only then may the tenant's keys sign it.
     pub is_our_own: bool,
 }
 
 /// The names and the time that a forwarded mail is composed with.
 #[derive(Clone, Copy, Debug)]
-pub struct Given<'a> {
+pub struct ForwardNames<'a> {
     /// The Message-ID, without brackets.
     pub message_id: &'a str,
     /// The uid as text.
@@ -54,9 +55,9 @@ pub struct Given<'a> {
 pub struct ForwardRequest<'m> {
     /// The forwarder: its domain signs the mail if it is the author, and failures go to it if the tenant says
     /// nothing else.
-    pub from: Mailbox,
+    pub from: NamedAddress,
     /// The recipients.
-    pub to: Vec<Mailbox>,
+    pub to: Vec<NamedAddress>,
     /// The account to send by; the tenant's default when absent.
     pub account: Option<AccountId>,
     /// The subject, for lists.
@@ -70,7 +71,7 @@ pub struct ForwardRequest<'m> {
     /// The approximate size of the mail, in bytes.
     pub size: usize,
     /// Composes the mail.
-    pub make: Make<'m>,
+    pub make: ForwardComposer<'m>,
 }
 
 impl fmt::Debug for ForwardRequest<'_> {
@@ -89,7 +90,7 @@ impl Door {
         &self,
         ctx: &RequestContext,
         request: ForwardRequest<'_>,
-    ) -> Result<Receipt, Refusal> {
+    ) -> Result<AcceptReceipt, Refusal> {
         let taken = self.take_forward(ctx, request).await;
         taken.inspect_err(Refusal::count)
     }
@@ -98,7 +99,7 @@ impl Door {
         &self,
         ctx: &RequestContext,
         request: ForwardRequest<'_>,
-    ) -> Result<Receipt, Refusal> {
+    ) -> Result<AcceptReceipt, Refusal> {
         self.check_request(ctx, 0)?;
         let account = request.account.as_ref().map(AccountId::as_str);
         let mut errors = FieldFaults::default();
@@ -136,8 +137,8 @@ impl Door {
         let limits = self.limits.for_tenant(&looked_up.profile.settings.content);
         let names = self.builder.new_forward_names(now, request.from.address());
         let given =
-            Given { message_id: &names.message_id, uid: &names.uid_text, date_unix: now.as_seconds() };
-        let MadeForward { mut composed, is_our_own } =
+            ForwardNames { message_id: &names.message_id, uid: &names.uid_text, date_unix: now.as_seconds() };
+        let ComposedForward { mut composed, is_our_own } =
             (request.make)(&given).map_err(|why| Refusal::field("", why))?;
         if is_our_own {
             sign(&mut composed.bytes, looked_up.signers, looked_up.route, now)?;

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use postway_domain::{
-    EmailAddress, KnownRecipient, Mailbox, RecipientKey, TemplateName, TenantId, key::KeyRestrictions,
+    EmailAddress, KnownRecipient, NamedAddress, RecipientKey, TemplateName, TenantId, key::KeyRestrictions,
     secret::SecretKey,
 };
 use postway_store::{Store, StoreError};
@@ -23,7 +23,7 @@ use crate::{
         settings_cache::{DomainSigners, RouteLookup, SettingsCache, TenantProfile},
         template_cache::{TemplateCache, TemplateLookup},
     },
-    refusal::{CAPTURES, Code, FieldError},
+    refusal::{CAPTURES, FieldFault, RefusalCode},
 };
 
 /// Everything that was looked up for one message.
@@ -141,7 +141,7 @@ impl MessageLookup {
         tenant: &TenantId,
         from: Option<&str>,
     ) -> Result<DomainSigners, StoreError> {
-        match from.and_then(|from| from.parse::<Mailbox>().ok()) {
+        match from.and_then(|from| from.parse::<NamedAddress>().ok()) {
             Some(from) => self.settings.signers(tenant, from.address().domain()).await,
             None => Ok(Arc::default()),
         }
@@ -154,13 +154,13 @@ impl MessageLookup {
         settled: SettledChoices,
     ) -> Result<TemplateLookup, StoreError> {
         let Some(name) = request.name.as_deref() else {
-            return Ok(Err(FieldError::new("template.name", "is missing: name the template")));
+            return Ok(Err(FieldFault::new("template.name", "is missing: name the template")));
         };
         match name.parse::<TemplateName>() {
             Ok(name) => {
                 self.templates.find(tenant, &name, request.version.or(settled.template_version)).await
             }
-            Err(error) => Ok(Err(FieldError::new("template.name", error.to_string()))),
+            Err(error) => Ok(Err(FieldFault::new("template.name", error.to_string()))),
         }
     }
 
@@ -183,7 +183,7 @@ impl MessageLookup {
 /// Replaces an account that would capture the mail by a fault, if this caller's mail must leave.
 fn refuse_capture(found: RouteLookup, ctx: &RequestContext) -> RouteLookup {
     match found {
-        Ok(route) if ctx.must_leave && route.captures_unasked => Err(CAPTURES.to_owned()),
+        Ok(route) if ctx.refuses_capture && route.capture_reason => Err(CAPTURES.to_owned()),
         found => found,
     }
 }
@@ -197,33 +197,33 @@ pub(crate) fn author<'a>(request: &'a MessageInput<'_>, profile: &'a TenantProfi
 pub(crate) fn recipient_faults(
     request: &RecipientInput<'_>,
     known: Option<&KnownRecipient>,
-    to: &[Mailbox],
-) -> Vec<FieldError> {
+    to: &[NamedAddress],
+) -> Vec<FieldFault> {
     let mut faults = Vec::new();
     if request.id.is_none() && request.external_id.is_none() {
-        let fault = FieldError::new("recipient", "give its id or its external_id");
-        faults.push(fault.coded(Code::InvalidPayload));
+        let fault = FieldFault::new("recipient", "give its id or its external_id");
+        faults.push(fault.coded(RefusalCode::InvalidPayload));
     }
     let is_to =
         |address: &str| to.iter().any(|mailbox| EmailAddress::is_same(mailbox.address().as_str(), address));
     if let Some(email) = request.email.as_deref()
         && !is_to(email)
     {
-        let fault = FieldError::new("recipient.email", "must be the address in `to`");
-        faults.push(fault.coded(Code::InvalidPayload));
+        let fault = FieldFault::new("recipient.email", "must be the address in `to`");
+        faults.push(fault.coded(RefusalCode::InvalidPayload));
     }
     match known {
         Some(known) if known.deleted_at.is_some() => {
-            faults.push(FieldError::new("recipient", "is deleted: it gets no mail"));
+            faults.push(FieldFault::new("recipient", "is deleted: it gets no mail"));
         }
         Some(known) if !is_to(&known.address) => {
-            let fault = FieldError::new("recipient", "has another address in the directory than `to`");
-            faults.push(fault.coded(Code::InvalidEmail));
+            let fault = FieldFault::new("recipient", "has another address in the directory than `to`");
+            faults.push(fault.coded(RefusalCode::InvalidEmail));
         }
         Some(known) => {
             let external = request.external_id.as_deref();
             if request.id.is_some() && external.is_some() && external != known.external_id.as_deref() {
-                faults.push(FieldError::new(
+                faults.push(FieldFault::new(
                     "recipient.external_id",
                     "belongs to another recipient than its id",
                 ));
@@ -232,7 +232,7 @@ pub(crate) fn recipient_faults(
         // The directory is optional: only our own ids must be in it.
         None if request.id.is_some() => {
             faults
-                .push(FieldError::new("recipient.id", "there is no such recipient; see GET /v1/recipients"));
+                .push(FieldFault::new("recipient.id", "there is no such recipient; see GET /v1/recipients"));
         }
         None => {}
     }

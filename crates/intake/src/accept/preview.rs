@@ -1,18 +1,18 @@
 //! Templates before they are used: the check when one is stored, and the preview that sends nothing.
 
 use postway_domain::{Template, TemplateName, TenantId};
-use postway_mime::template::Rendered;
+use postway_mime::template::RenderedTemplate;
 
 use super::{
     check::{content_faults, read_variables},
     door::Door,
     parse::request::VARIABLES_WEIGHT,
 };
-use crate::refusal::{Code, FieldError, Refusal};
+use crate::refusal::{FieldFault, Refusal, RefusalCode};
 
 /// The template to preview.
 #[derive(Clone, Debug)]
-pub enum PreviewOf {
+pub enum PreviewTarget {
     /// A stored template of the tenant.
     Stored {
         /// The name of the template.
@@ -26,7 +26,7 @@ pub enum PreviewOf {
 
 /// A rendered template.
 #[derive(Clone, Debug)]
-pub struct Preview {
+pub struct TemplatePreview {
     /// The version, if the template is stored.
     pub version: Option<i64>,
     /// The rendered subject.
@@ -36,7 +36,7 @@ pub struct Preview {
     /// The text part, made from the html if the template has none.
     pub text: Option<String>,
     /// The faults for which such a message would be refused.
-    pub warnings: Vec<FieldError>,
+    pub warnings: Vec<FieldFault>,
 }
 
 impl Door {
@@ -56,18 +56,18 @@ impl Door {
     pub async fn preview(
         &self,
         tenant: &TenantId,
-        what: PreviewOf,
+        what: PreviewTarget,
         variables: &str,
-    ) -> Result<Preview, Refusal> {
+    ) -> Result<TemplatePreview, Refusal> {
         let (found, version) = match &what {
-            PreviewOf::Stored { name, version } => {
+            PreviewTarget::Stored { name, version } => {
                 let found = self.lookup.templates.find(tenant, name, *version).await?;
                 let version = found.as_ref().ok().map(|compiled| compiled.version);
                 (found, version)
             }
-            PreviewOf::Source(template) => (self.lookup.templates.compile(template).await?, None),
+            PreviewTarget::Source(template) => (self.lookup.templates.compile(template).await?, None),
         };
-        let refused = |fault: FieldError| Refusal::Invalid { details: vec![of_source(fault)] };
+        let refused = |fault: FieldFault| Refusal::Invalid { details: vec![of_source(fault)] };
         let profile = self.lookup.settings.profile(tenant).await?;
         let render = || {
             let compiled = found?;
@@ -76,13 +76,13 @@ impl Door {
         let weight = variables.len().saturating_mul(VARIABLES_WEIGHT);
         let rendered = self.heavy.run(tenant, weight, render).await?.map_err(refused)?;
         let warnings = content_faults(&rendered, &self.limits, &profile.settings.content);
-        let Rendered { subject, html, text } = rendered;
-        Ok(Preview { version, subject, html, text, warnings })
+        let RenderedTemplate { subject, html, text } = rendered;
+        Ok(TemplatePreview { version, subject, html, text, warnings })
     }
 }
 
 /// Turns a fault of a message's template into a fault of the template itself, whose parts are its fields.
-fn of_source(fault: FieldError) -> FieldError {
+fn of_source(fault: FieldFault) -> FieldFault {
     let field = fault.field.strip_prefix("template.").unwrap_or(&fault.field).to_owned();
-    FieldError { field, ..fault }.coded(Code::InvalidTemplate)
+    FieldFault { field, ..fault }.coded(RefusalCode::InvalidTemplate)
 }

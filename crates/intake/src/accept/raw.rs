@@ -10,9 +10,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use postway_domain::{EmailAddress, Mailbox, Time, dsn::DsnWishes};
+use postway_domain::{EmailAddress, NamedAddress, Time, dsn::DsnWishes};
 use postway_mime::{
-    Composed, FinishedRaw, RawChange, RawError, RawFinish, RawInfo, Trace, finish_raw, gist, inspect_raw,
+    ComposedMail, FinishedRaw, RawChange, RawError, RawFinish, RawInfo, SmtpTrace, finish_raw, gist,
+    inspect_raw,
 };
 use postway_store::record::{DedupKind, NewMessage};
 use serde::Serialize;
@@ -20,7 +21,7 @@ use serde::Serialize;
 use super::{
     check::{self, CheckedRecipients, ReturnPath, allowed::SenderBounds, terms},
     compose::{AssembledMail, MessageOrigin, assemble, fingerprint, sign},
-    context::{Receipt, RequestContext},
+    context::{AcceptReceipt, RequestContext},
     door::Door,
     parse::request::{AddressList, JsonList, JsonScalar, JsonText, MessageInput},
     store::DedupKeys,
@@ -28,7 +29,7 @@ use super::{
 use crate::{
     budget::catch_panic,
     cache::settings_cache::{AccountRoute, DomainSigners, RouteLookup, TenantProfile},
-    limits::Limits,
+    limits::IntakeLimits,
     refusal::{FieldFaults, Refusal},
 };
 
@@ -103,7 +104,7 @@ impl Door {
         ctx: &RequestContext,
         options: RawOptions,
         body: Bytes,
-    ) -> Result<Receipt, Refusal> {
+    ) -> Result<AcceptReceipt, Refusal> {
         let taken = self.take_raw(ctx, &options, &body, None).await;
         taken.inspect_err(Refusal::count)
     }
@@ -117,8 +118,8 @@ impl Door {
         ctx: &RequestContext,
         options: RawOptions,
         body: Bytes,
-        trace: Trace<'_>,
-    ) -> Result<Receipt, Refusal> {
+        trace: SmtpTrace<'_>,
+    ) -> Result<AcceptReceipt, Refusal> {
         let taken = self.take_raw(ctx, &options, &body, Some(trace)).await;
         taken.inspect_err(Refusal::count)
     }
@@ -128,8 +129,8 @@ impl Door {
         ctx: &RequestContext,
         options: &RawOptions,
         body: &Bytes,
-        trace: Option<Trace<'_>>,
-    ) -> Result<Receipt, Refusal> {
+        trace: Option<SmtpTrace<'_>>,
+    ) -> Result<AcceptReceipt, Refusal> {
         self.check_request(ctx, body.len())?;
         if body.len() > self.limits.message_bytes_max {
             return Err(Refusal::message_too_large(self.limits.message_bytes_max));
@@ -153,7 +154,7 @@ impl Door {
         ctx: &RequestContext,
         options: &RawOptions,
         body: &Bytes,
-        trace: Option<Trace<'_>>,
+        trace: Option<SmtpTrace<'_>>,
     ) -> Result<NewMessage, Refusal> {
         let now = self.clock.now();
         let inspected = self.heavy.run(&ctx.tenant, body.len(), || inspect_raw(body)).await?;
@@ -196,7 +197,7 @@ impl Door {
         let return_path = options.from.as_deref().and_then(|from| match from {
             "" | "<>" => Some(ReturnPath::Null),
             from => {
-                let mailbox = errors.take("from", from.parse::<Mailbox>())?;
+                let mailbox = errors.take("from", from.parse::<NamedAddress>())?;
                 Some(ReturnPath::Address(mailbox.into_address()))
             }
         });
@@ -270,7 +271,7 @@ impl Door {
             sender: sender.to(&envelope),
             names,
             subject,
-            composed: Some(Composed { bytes, eight_bit, smtputf8 }),
+            composed: Some(ComposedMail { bytes, eight_bit, smtputf8 }),
             recipients: envelope,
             known_recipient: None,
             sensitive: options.sensitive,
@@ -294,9 +295,9 @@ struct RawLookup<'a> {
     signers: DomainSigners,
     info: RawInfo,
     /// The author that is filled in if the mail names none with an address.
-    completed: Option<Mailbox>,
+    completed: Option<NamedAddress>,
     /// The SMTP session that brought the mail, if there was one.
-    trace: Option<Trace<'a>>,
+    trace: Option<SmtpTrace<'a>>,
 }
 
 /// The author for a mail that names none with an address (RFC 6409, 8.1): its envelope sender, else the
@@ -306,16 +307,16 @@ fn author(
     options: &RawOptions,
     route: Option<&AccountRoute>,
     profile: &TenantProfile,
-) -> Option<Mailbox> {
-    let envelope = options.from.as_deref().and_then(|from| from.parse::<Mailbox>().ok());
+) -> Option<NamedAddress> {
+    let envelope = options.from.as_deref().and_then(|from| from.parse::<NamedAddress>().ok());
     let stored =
         [route.and_then(|route| route.return_path.as_deref()), profile.settings.return_path.as_deref()];
     let address: EmailAddress = match envelope {
         Some(sender) => sender.into_address(),
         None => stored.into_iter().flatten().find_map(|path| path.parse().ok())?,
     };
-    let named = Mailbox::new(info.from_name.as_deref(), address.clone());
-    named.or_else(|_| Mailbox::new(None, address)).ok()
+    let named = NamedAddress::new(info.from_name.as_deref(), address.clone());
+    named.or_else(|_| NamedAddress::new(None, address)).ok()
 }
 
 /// The data of the event `validated`: what was checked and what was changed.
@@ -337,7 +338,7 @@ pub(crate) fn validated(bytes: usize, recipients: usize, changes: &BTreeSet<RawC
 fn recipients(
     request: &MessageInput<'_>,
     info: &RawInfo,
-    limits: &Limits,
+    limits: &IntakeLimits,
     errors: &mut FieldFaults,
 ) -> CheckedRecipients {
     if request.to.is_none() {
@@ -350,8 +351,9 @@ fn recipients(
         return named;
     }
     let given = check::recipients(request, limits, errors).to;
-    let names =
-        |list: &[Mailbox], mailbox: &Mailbox| list.iter().any(|other| other.address() == mailbox.address());
+    let names = |list: &[NamedAddress], mailbox: &NamedAddress| {
+        list.iter().any(|other| other.address() == mailbox.address())
+    };
     let (to, rest): (Vec<_>, Vec<_>) = given.into_iter().partition(|mailbox| names(&info.to, mailbox));
     let (cc, bcc) = rest.into_iter().partition(|mailbox| names(&info.cc, mailbox));
     CheckedRecipients { to, cc, bcc }

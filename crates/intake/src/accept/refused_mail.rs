@@ -13,17 +13,17 @@ use std::{
 
 use bytes::Bytes;
 use postway_domain::{
-    EmailAddress, EventKind, Lane, MessageUid, Priority, RecipientKind, State, TenantId, Time,
-    message::{Input, OnDoubt, transition},
+    EmailAddress, EventKind, Lane, MessagePriority, MessageState, MessageUid, RecipientKind, TenantId, Time,
+    message::{OnDoubt, TransitionInput, transition},
 };
 use postway_store::{
     StoreError,
-    record::{Body, Content, NewEvent, NewMessage, NewRecipient},
+    record::{MessageContent, NewEvent, NewMessage, NewRecipient, StoredBody},
 };
 use tokio::time::Instant;
 
 use super::{context::RequestContext, door::Door};
-use crate::refusal::FieldError;
+use crate::refusal::FieldFault;
 
 /// The most records that one tenant may add at once.
 const RECORDS_MAX: u32 = 1_000;
@@ -44,7 +44,7 @@ pub struct RefusedMail {
     /// The sender's own reference.
     pub external_id: Option<String>,
     /// The first fault.
-    pub fault: FieldError,
+    pub fault: FieldFault,
 }
 
 /// The number of records that each tenant may still add.
@@ -70,7 +70,7 @@ impl RefusedShares {
 impl Door {
     /// Records a refused mail, unless its tenant may add no more records now, or has no account that would
     /// have sent the mail.
-    pub async fn keep_refused(
+    pub async fn record_refused(
         &self,
         ctx: &RequestContext,
         mail: RefusedMail,
@@ -82,7 +82,7 @@ impl Door {
         let lane = Lane {
             tenant: ctx.tenant.clone(),
             account: route.account.clone(),
-            priority: Priority::Normal,
+            priority: MessagePriority::Normal,
             batch: None,
         };
         let message = record(lane, &ctx.request_id, self.builder.mail_domain(), mail, self.clock.now());
@@ -99,7 +99,8 @@ impl Door {
 
 fn record(lane: Lane, request_id: &str, mail_domain: &str, mail: RefusedMail, now: Time) -> NewMessage {
     let uid = MessageUid::new(now, &mut rand::rng());
-    let (state, effects) = transition(State::Accepted, Input::Refuse).expect("the table lets a check fail");
+    let (state, effects) =
+        transition(MessageState::Accepted, TransitionInput::Refuse).expect("the table lets a check fail");
     let (event_data, error) = mail.fault.event_and_error();
     let accepted = serde_json::json!({ "request_id": request_id }).to_string();
     let recipients = mail.recipients.into_iter().take(RECIPIENTS_MAX);
@@ -116,7 +117,7 @@ fn record(lane: Lane, request_id: &str, mail_domain: &str, mail: RefusedMail, no
         expires_at: None,
         on_doubt: OnDoubt::Hold,
         recipients: recipients.map(|(kind, address)| NewRecipient { address, kind }).collect(),
-        content: Content {
+        content: MessageContent {
             sender: String::new(),
             message_id: format!("{uid}@{mail_domain}"),
             subject: clipped(&mail.subject),
@@ -126,7 +127,7 @@ fn record(lane: Lane, request_id: &str, mail_domain: &str, mail: RefusedMail, no
             metadata: None,
             eight_bit: false,
             smtputf8: false,
-            raw: Body::Inline(Bytes::new()),
+            raw: StoredBody::Inline(Bytes::new()),
             payload: None,
             sensitive: false,
             dsn: None,
@@ -167,19 +168,19 @@ mod tests {
         let lane = Lane {
             tenant: "acme".parse().unwrap(),
             account: "relay".parse().unwrap(),
-            priority: Priority::Normal,
+            priority: MessagePriority::Normal,
             batch: None,
         };
         let mail = RefusedMail {
             recipients: vec![(RecipientKind::To, "ada@example.net".parse().unwrap()); 60],
             subject: format!("a\r\nb{}", "x".repeat(999)),
             external_id: Some(String::new()),
-            fault: FieldError::new("to", "is no address"),
+            fault: FieldFault::new("to", "is no address"),
         };
         let stored = record(lane, "req-1", "mail.example", mail, Time::from_millis(7));
         assert_eq!(
             (stored.state, stored.due_at, stored.recipients.len()),
-            (State::Invalid, None, RECIPIENTS_MAX)
+            (MessageState::Invalid, None, RECIPIENTS_MAX)
         );
         assert!(stored.content.raw.is_empty() && stored.content.payload.is_none());
         assert!(stored.content.subject.starts_with("a  b") && stored.content.subject.len() == TEXT_CHARS_MAX);

@@ -7,7 +7,7 @@ use postway_store::record::{DedupKind, NewMessage};
 use super::{
     check::check,
     compose::{MessageOrigin, assemble, fingerprint},
-    context::{Receipt, RequestContext},
+    context::{AcceptReceipt, RequestContext},
     door::Door,
     look_up::LookupResult,
     parse::{
@@ -20,12 +20,12 @@ use crate::{budget::catch_panic, refusal::Refusal};
 
 impl Door {
     /// Accepts one message, given as a JSON object. It is durable when this returns.
-    pub async fn accept_json(&self, ctx: &RequestContext, body: Bytes) -> Result<Receipt, Refusal> {
+    pub async fn accept_json(&self, ctx: &RequestContext, body: Bytes) -> Result<AcceptReceipt, Refusal> {
         let taken = self.take_json(ctx, body).await;
         taken.inspect_err(Refusal::count)
     }
 
-    async fn take_json(&self, ctx: &RequestContext, body: Bytes) -> Result<Receipt, Refusal> {
+    async fn take_json(&self, ctx: &RequestContext, body: Bytes) -> Result<AcceptReceipt, Refusal> {
         self.check_request(ctx, body.len())?;
         let message = {
             let read = || parse::<JsonObject<MessageInput<'_>>>(&body);

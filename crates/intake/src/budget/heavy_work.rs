@@ -38,7 +38,7 @@ impl Default for HeavyWork {
 }
 
 impl HeavyWork {
-    /// Does work on this many bytes for a tenant; see [`weighed`]. Heavy work waits for a slot: what is built
+    /// Does work on this many bytes for a tenant; see [`run_heavy`]. Heavy work waits for a slot: what is built
     /// from a request can be many times its size, so only a few large requests are worked on at once.
     pub(crate) async fn run<R>(
         &self,
@@ -47,7 +47,7 @@ impl HeavyWork {
         work: impl FnOnce() -> R + Send,
     ) -> Result<R, Refusal> {
         let _slot = self.slot_for(tenant, bytes).await?;
-        Ok(weighed(bytes, work))
+        Ok(run_heavy(bytes, work))
     }
 
     async fn slot_for(&self, tenant: &TenantId, bytes: usize) -> Result<Option<FairShare>, Refusal> {
@@ -61,7 +61,7 @@ impl HeavyWork {
 
 /// Does work on this many bytes. Before heavy work, a runtime with several threads moves its other tasks to
 /// another thread.
-pub fn weighed<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
+pub fn run_heavy<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
     let multi_thread =
         || Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
     if bytes > HEAVY_BYTES && multi_thread() { tokio::task::block_in_place(work) } else { work() }
@@ -98,12 +98,12 @@ mod tests {
     #[test]
     fn heavy_work_is_done_on_any_runtime_and_on_none() {
         let runtime = |mut builder: tokio::runtime::Builder| builder.build().unwrap();
-        assert_eq!(weighed(usize::MAX, || 1), 1);
+        assert_eq!(run_heavy(usize::MAX, || 1), 1);
         for runtime in [
             runtime(tokio::runtime::Builder::new_current_thread()),
             runtime(tokio::runtime::Builder::new_multi_thread()),
         ] {
-            assert_eq!(runtime.block_on(async { weighed(usize::MAX, || 2) }), 2);
+            assert_eq!(runtime.block_on(async { run_heavy(usize::MAX, || 2) }), 2);
         }
     }
 }

@@ -7,9 +7,9 @@ use postway_domain::{
     id::StreamId,
     message::OnDoubt,
     secret::SecretKey,
-    tenant::{Remote, TenantSecrets},
+    tenant::{RemoteService, TenantSecrets},
 };
-use postway_mime::dkim::Signer;
+use postway_mime::dkim::DkimSigner;
 use postway_store::{Store, StoreError};
 
 use crate::{cache::ttl_cache::TtlCache, refusal::CAPTURES, signing};
@@ -25,7 +25,7 @@ pub(crate) struct AccountRoute {
     /// Whether the account, or its fallback, sends through SES.
     pub by_ses: bool,
     /// Whether it is the sandbox that each tenant begins with, which nobody chose and which captures mail.
-    pub captures_unasked: bool,
+    pub capture_reason: bool,
     /// What to do in doubt with mail that does not say it itself.
     pub on_doubt: Option<OnDoubt>,
 }
@@ -51,14 +51,14 @@ pub(crate) struct StreamExits {
 
 impl TenantProfile {
     /// The endpoint for attachments, and the token or password for it.
-    pub(crate) fn attachment_endpoint(&self) -> Option<(&Remote, Option<&str>)> {
+    pub(crate) fn attachment_endpoint(&self) -> Option<(&RemoteService, Option<&str>)> {
         let remote = self.settings.attachment_endpoint.as_ref()?;
         Some((remote, self.secrets.attachment_endpoint.as_deref()))
     }
 }
 
 /// The DKIM signers of one domain.
-pub(crate) type DomainSigners = Arc<[Signer]>;
+pub(crate) type DomainSigners = Arc<[DkimSigner]>;
 
 /// Cached settings. A key without an account is the tenant's default account.
 pub(crate) struct SettingsCache {
@@ -104,12 +104,9 @@ impl SettingsCache {
 
     /// Why the sandbox would capture mail of this tenant that names no account, although nobody chose the
     /// sandbox; `None` if it would not.
-    pub(crate) async fn captures_unasked(
-        &self,
-        tenant: &TenantId,
-    ) -> Result<Option<&'static str>, StoreError> {
+    pub(crate) async fn capture_reason(&self, tenant: &TenantId) -> Result<Option<&'static str>, StoreError> {
         let found = self.route(tenant, None).await?;
-        Ok(found.is_ok_and(|route| route.captures_unasked).then_some(CAPTURES))
+        Ok(found.is_ok_and(|route| route.capture_reason).then_some(CAPTURES))
     }
 
     async fn read_route(
@@ -143,9 +140,9 @@ impl SettingsCache {
             .into_iter()
             .flatten()
             .any(|account| account.settings.kind == AccountKind::Ses);
-        let captures_unasked = !is_chosen && account.settings.kind == AccountKind::Sandbox;
+        let capture_reason = !is_chosen && account.settings.kind == AccountKind::Sandbox;
         let AccountSettings { return_path, on_doubt, .. } = account.settings;
-        Ok(Ok(Arc::new(AccountRoute { account: id, return_path, by_ses, captures_unasked, on_doubt })))
+        Ok(Ok(Arc::new(AccountRoute { account: id, return_path, by_ses, capture_reason, on_doubt })))
     }
 
     /// The settings of a tenant; the caller has made sure that it exists.
@@ -158,7 +155,7 @@ impl SettingsCache {
         let (settings, sealed) = found.map(|found| (found.settings, found.secret)).unwrap_or_default();
         let secrets = match sealed {
             Some(sealed) => {
-                let place = Tenant::secret_place(tenant);
+                let place = Tenant::sealing_context(tenant);
                 let text = self.secret_key.open(&place, &sealed);
                 let text = text.map_err(|error| StoreError::Unexpected(error.to_string()))?;
                 serde_json::from_str(&text)

@@ -6,11 +6,11 @@ use std::{
 };
 
 use postway_domain::{Template, TemplateName, TenantId};
-use postway_mime::template::{Rendered, TemplateError, TemplateSet, TemplateSource};
+use postway_mime::template::{RenderedTemplate, TemplateError, TemplateSet, TemplateSource};
 use postway_store::{Store, StoreError};
 use serde_json::{Map, Value};
 
-use crate::{cache::ttl_cache::TtlCache, refusal::FieldError};
+use crate::{cache::ttl_cache::TtlCache, refusal::FieldFault};
 
 /// The most templates that one template may refer to, directly or indirectly, itself included.
 const CLOSURE_MAX: usize = 32;
@@ -33,13 +33,13 @@ pub(crate) struct CompiledTemplate {
 
 impl CompiledTemplate {
     /// Renders subject and texts with these variables.
-    pub(crate) fn render(&self, variables: &Map<String, Value>) -> Result<Rendered, FieldError> {
+    pub(crate) fn render(&self, variables: &Map<String, Value>) -> Result<RenderedTemplate, FieldFault> {
         self.set.render(&self.name, variables).map_err(|error| fault(&error))
     }
 }
 
 /// A template, or the fault in the given name.
-pub(crate) type TemplateLookup = Result<Arc<CompiledTemplate>, FieldError>;
+pub(crate) type TemplateLookup = Result<Arc<CompiledTemplate>, FieldFault>;
 
 /// The cache of all tenants' templates.
 pub(crate) struct TemplateCache {
@@ -67,7 +67,7 @@ impl TemplateCache {
         let Some(template) = self.store.template(tenant, name, version).await? else {
             let which = version.map(|version| format!(" in version {version}")).unwrap_or_default();
             let message = format!("there is no template {name}{which}; make it with POST /v1/templates");
-            return Ok(Err(FieldError::new("template.name", message)));
+            return Ok(Err(FieldFault::new("template.name", message)));
         };
         let found = self.compile(&template).await?;
         if let Ok(compiled) = &found {
@@ -94,7 +94,7 @@ impl TemplateCache {
             }
             if asked.len() > CLOSURE_MAX {
                 let message = format!("it refers to more than {CLOSURE_MAX} templates: use fewer");
-                return Ok(Err(FieldError::new("template", message)));
+                return Ok(Err(FieldFault::new("template", message)));
             }
             let Ok(parsed) = name.parse::<TemplateName>() else { continue };
             let Some(referred) = self.store.template(&template.tenant, &parsed, None).await? else {
@@ -106,7 +106,7 @@ impl TemplateCache {
                 let message = format!(
                     "it and the templates it refers to have more than {CLOSURE_BYTES_MAX} bytes together: use fewer"
                 );
-                return Ok(Err(FieldError::new("template", message)));
+                return Ok(Err(FieldFault::new("template", message)));
             }
             match referred.references() {
                 Ok(names) => wanted.extend(names),
@@ -140,10 +140,10 @@ fn source(template: &Template) -> TemplateSource {
 }
 
 /// Turns a fault of a template into a fault of the message that uses it.
-fn fault(error: &TemplateError) -> FieldError {
+fn fault(error: &TemplateError) -> FieldFault {
     let field = match error.part {
         Some(part) => format!("template.{part}"),
         None => "template".to_owned(),
     };
-    FieldError::new(field, error.to_string())
+    FieldFault::new(field, error.to_string())
 }

@@ -34,12 +34,12 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use md5::{Digest as _, Md5};
 use postway_domain::{Clock, TenantId};
-use postway_net::http::{Auth, HttpClient};
+use postway_net::http::{HttpAuth, HttpClient};
 use tokio::time::timeout;
 use url::Url;
 
 use crate::{
-    budget::weighed,
+    budget::run_heavy,
     budget::{FairBudget, FairShare},
     refusal::Refusal,
 };
@@ -69,7 +69,7 @@ pub(crate) struct EndpointTarget {
     /// The URL of the endpoint.
     pub url: Url,
     /// How postway authenticates.
-    pub auth: Auth,
+    pub auth: HttpAuth,
 }
 
 /// The message that files are fetched for.
@@ -309,7 +309,7 @@ fn content_given(bytes: &Bytes, allowance: &FetchAllowance) -> Result<FetchedBod
         return Err(FetchFault::permanent(format!("is larger than {bytes_max} bytes")));
     }
     allowance.take(bytes.len())?;
-    Ok(weighed(bytes.len(), || FetchedBody::new(bytes.clone())))
+    Ok(run_heavy(bytes.len(), || FetchedBody::new(bytes.clone())))
 }
 
 fn sha256(bytes: &[u8]) -> Sha256 {

@@ -10,8 +10,8 @@ use std::{
 };
 
 use postway_domain::Time;
-use postway_net::{Guard, http::HttpSettings};
-use postway_testkit::{HttpSource, Reply};
+use postway_net::{AddressGuard, http::HttpSettings};
+use postway_testkit::{HttpSource, SourceReply};
 use tokio::time::Instant;
 
 use super::*;
@@ -33,7 +33,7 @@ fn config() -> FetchConfig {
 }
 
 fn fetcher(config: FetchConfig) -> FileFetcher {
-    let guard = Guard::new(vec![("127.0.0.1".parse().unwrap(), 32)]);
+    let guard = AddressGuard::new(vec![("127.0.0.1".parse().unwrap(), 32)]);
     FileFetcher::new(HttpClient::new(Arc::new(guard), HttpSettings::default()), config, Arc::new(StillClock))
 }
 
@@ -86,13 +86,13 @@ async fn one(fetcher: &FileFetcher, wanted: WantedFile) -> Result<FetchedFile, F
 #[tokio::test]
 async fn files_come_from_everywhere_in_their_order() {
     let source = HttpSource::start().await;
-    source.serve("/a.pdf", Reply::ok("%PDF-1.7"));
-    source.serve("/documents", Reply::ok("from the endpoint"));
+    source.serve("/a.pdf", SourceReply::ok("%PDF-1.7"));
+    source.serve("/documents", SourceReply::ok("from the endpoint"));
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("d.csv"), "a,b").unwrap();
     let endpoint = EndpointTarget {
         url: source.url("/documents").parse().unwrap(),
-        auth: Auth::Bearer("secret-token".into()),
+        auth: HttpAuth::Bearer("secret-token".into()),
     };
     let named = |filename: &str, source| WantedFile { filename: filename.to_owned(), ..wanted(source) };
     let all = [
@@ -125,14 +125,14 @@ async fn files_come_from_everywhere_in_their_order() {
 #[tokio::test]
 async fn a_failed_fetch_names_its_field_and_says_whether_to_come_back() {
     let source = HttpSource::start().await;
-    source.serve("/503", Reply::status(503).header("retry-after", "120"));
-    source.serve("/429", Reply::status(429));
-    source.serve("/cut", Reply::Cut { declared: 1_000, body: vec![1; 10] });
-    source.serve("/large", Reply::Declared(5 * 1024 * 1024 * 1024));
-    source.serve("/endless", Reply::Endless);
-    source.serve("/gzip", Reply::ok("x").header("content-encoding", "gzip"));
-    source.serve("/inside", Reply::redirect(302, "http://127.0.0.2/?token=secret"));
-    source.serve("/metadata", Reply::redirect(302, "http://169.254.169.254/latest/meta-data/"));
+    source.serve("/503", SourceReply::status(503).header("retry-after", "120"));
+    source.serve("/429", SourceReply::status(429));
+    source.serve("/cut", SourceReply::Cut { declared: 1_000, body: vec![1; 10] });
+    source.serve("/large", SourceReply::Declared(5 * 1024 * 1024 * 1024));
+    source.serve("/endless", SourceReply::Endless);
+    source.serve("/gzip", SourceReply::ok("x").header("content-encoding", "gzip"));
+    source.serve("/inside", SourceReply::redirect(302, "http://127.0.0.2/?token=secret"));
+    source.serve("/metadata", SourceReply::redirect(302, "http://169.254.169.254/latest/meta-data/"));
     let fetcher = fetcher(config());
     for (path, transient, message) in [
         ("/404?token=secret", false, "status 404"),
@@ -159,8 +159,8 @@ async fn a_failed_fetch_names_its_field_and_says_whether_to_come_back() {
 #[tokio::test]
 async fn slow_sources_end_at_their_deadlines() {
     let source = HttpSource::start().await;
-    source.serve("/drip", Reply::Drip { body: vec![b'x'; 1_000], every: Duration::from_millis(20) });
-    source.serve("/silent", Reply::Silent);
+    source.serve("/drip", SourceReply::Drip { body: vec![b'x'; 1_000], every: Duration::from_millis(20) });
+    source.serve("/silent", SourceReply::Silent);
     let short = Duration::from_millis(200);
     let slow = fetcher(FetchConfig { timeout: short, ..config() });
     let silent = fetcher(FetchConfig { idle_timeout: short, ..config() });
@@ -180,8 +180,8 @@ async fn slow_sources_end_at_their_deadlines() {
 #[tokio::test]
 async fn the_files_of_a_message_are_bounded_together() {
     let source = HttpSource::start().await;
-    source.serve("/a", Reply::ok(vec![b'a'; 80_000]));
-    source.serve("/b", Reply::ok(vec![b'b'; 80_000]));
+    source.serve("/a", SourceReply::ok(vec![b'a'; 80_000]));
+    source.serve("/b", SourceReply::ok(vec![b'b'; 80_000]));
     let fetcher = fetcher(config());
     let both = [by_url(&source.url("/a")), by_url(&source.url("/b"))];
     let error = fetcher.fetch_all(&scope(&tenant()), &both).await.unwrap_err();
@@ -200,7 +200,7 @@ async fn the_files_of_a_message_are_bounded_together() {
 #[tokio::test]
 async fn at_most_three_are_fetched_at_once() {
     let source = HttpSource::start().await;
-    let (gate, held) = Reply::ok("x").held();
+    let (gate, held) = SourceReply::ok("x").held();
     let all: Vec<_> = (0..7)
         .map(|n| {
             source.serve(&format!("/{n}"), held.clone());
@@ -220,7 +220,7 @@ async fn at_most_three_are_fetched_at_once() {
 #[tokio::test]
 async fn one_url_is_fetched_once_for_many_messages_of_a_tenant() {
     let source = HttpSource::start().await;
-    let (gate, held) = Reply::ok("x".repeat(90_000)).held();
+    let (gate, held) = SourceReply::ok("x".repeat(90_000)).held();
     source.serve("/a", held);
     let folder = tempfile::tempdir().unwrap();
     // The file is too large for the memory, so the disk has it.
@@ -246,7 +246,7 @@ async fn one_url_is_fetched_once_for_many_messages_of_a_tenant() {
 #[tokio::test]
 async fn a_fetch_given_up_is_taken_over_by_who_waits() {
     let source = HttpSource::start().await;
-    source.serve_in_turn("/a", vec![Reply::Silent, Reply::ok("x")]);
+    source.serve_in_turn("/a", vec![SourceReply::Silent, SourceReply::ok("x")]);
     let fetcher = Arc::new(fetcher(config()));
     let fetch = || {
         let (fetcher, wanted) = (fetcher.clone(), by_url(&source.url("/a")));
@@ -262,7 +262,7 @@ async fn a_fetch_given_up_is_taken_over_by_who_waits() {
 #[tokio::test]
 async fn a_full_message_does_not_fail_another_that_waits_for_the_same_url() {
     let source = HttpSource::start().await;
-    let (gate, held) = Reply::ok(vec![b'x'; 90_000]).held();
+    let (gate, held) = SourceReply::ok(vec![b'x'; 90_000]).held();
     source.serve("/a", held);
     let fetcher = Arc::new(fetcher(config()));
     let fetch = |files: Vec<WantedFile>| {
@@ -284,7 +284,7 @@ async fn what_may_not_be_stored_is_fetched_again() {
     for (path, control, times) in
         [("/no-store", "private, No-Store", 2), ("/old", "max-age=0", 2), ("/fine", "public, max-age=30", 1)]
     {
-        source.serve(path, Reply::ok("x").header("cache-control", control));
+        source.serve(path, SourceReply::ok("x").header("cache-control", control));
         let before = source.requests().len();
         for _ in 0..2 {
             one(&fetcher, by_url(&source.url(path))).await.unwrap();
@@ -296,7 +296,7 @@ async fn what_may_not_be_stored_is_fetched_again() {
 #[tokio::test]
 async fn a_known_digest_is_found_without_fetching_also_after_a_restart() {
     let source = HttpSource::start().await;
-    source.serve("/a", Reply::ok("hello").header("cache-control", "no-store"));
+    source.serve("/a", SourceReply::ok("hello").header("cache-control", "no-store"));
     let folder = tempfile::tempdir().unwrap();
     let cached_config = || FetchConfig { cache_folder: Some(folder.path().to_owned()), ..config() };
     let with_digest = WantedFile { digests: by_sha256(sha256(b"hello")), ..by_url(&source.url("/a")) };
@@ -315,7 +315,7 @@ async fn a_known_digest_is_found_without_fetching_also_after_a_restart() {
 #[tokio::test]
 async fn nothing_of_a_sensitive_message_is_kept_or_taken_from_what_is() {
     let source = HttpSource::start().await;
-    source.serve("/a", Reply::ok("hello"));
+    source.serve("/a", SourceReply::ok("hello"));
     let folder = tempfile::tempdir().unwrap();
     let fetcher = fetcher(FetchConfig { cache_folder: Some(folder.path().to_owned()), ..config() });
     let plain = by_url(&source.url("/a"));
@@ -337,7 +337,7 @@ async fn nothing_of_a_sensitive_message_is_kept_or_taken_from_what_is() {
 #[tokio::test]
 async fn a_wrong_digest_is_refused_with_both() {
     let source = HttpSource::start().await;
-    source.serve("/a", Reply::ok("hello"));
+    source.serve("/a", SourceReply::ok("hello"));
     let fetcher = fetcher(config());
     for source in [FileSource::Url(source.url("/a").parse().unwrap()), FileSource::Content("hello".into())] {
         let error =
@@ -362,7 +362,7 @@ async fn a_wrong_digest_is_refused_with_both() {
 #[tokio::test]
 async fn what_is_not_what_it_should_be_is_refused() {
     let source = HttpSource::start().await;
-    source.serve("/login", Reply::ok("<html><body>Log in</body></html>"));
+    source.serve("/login", SourceReply::ok("<html><body>Log in</body></html>"));
     let fetcher = fetcher(config());
     let page = WantedFile {
         filename: "invoice.pdf".to_owned(),
@@ -380,7 +380,7 @@ async fn what_is_not_what_it_should_be_is_refused() {
 async fn files_take_of_the_common_memory_until_they_are_dropped() {
     let source = HttpSource::start().await;
     for path in ["/a", "/b", "/c"] {
-        source.serve(path, Reply::ok(vec![b'x'; 90_000]));
+        source.serve(path, SourceReply::ok(vec![b'x'; 90_000]));
     }
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.txt"), vec![b'x'; 90_000]).unwrap();

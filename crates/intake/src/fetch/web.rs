@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, time::Duration};
 
 use aws_lc_rs::digest;
 use bytes::Bytes;
-use postway_net::http::{FetchRequest, Fetched, HttpError, Sink};
+use postway_net::http::{BodySink, FetchRequest, FetchedDocument, HttpError};
 use url::Url;
 
 use super::{
@@ -130,7 +130,7 @@ impl FileFetcher {
         &self,
         request: FetchRequest,
         allowance: &FetchAllowance,
-    ) -> Result<(FetchedBody, Fetched), FetchFault> {
+    ) -> Result<(FetchedBody, FetchedDocument), FetchFault> {
         let request = FetchRequest {
             timeout: self.config.timeout,
             idle_timeout: self.config.idle_timeout.min(self.config.timeout),
@@ -150,7 +150,7 @@ fn get(url: &Url, allowance: &FetchAllowance) -> FetchRequest {
 }
 
 /// How long the host allows its answer to be reused, and at most [`URL_FRESH_FOR`].
-fn fresh_for(fetched: &Fetched) -> Duration {
+fn fresh_for(fetched: &FetchedDocument) -> Duration {
     let mut fresh_for = URL_FRESH_FOR;
     for directive in fetched.headers("cache-control").flat_map(|value| value.split(',')) {
         let (name, value) = directive.split_once('=').unwrap_or((directive, ""));
@@ -190,7 +190,7 @@ impl<'r> BodyCollector<'r> {
     }
 }
 
-impl Sink for BodyCollector<'_> {
+impl BodySink for BodyCollector<'_> {
     fn begin(&mut self, length: Option<u64>) {
         let length = length.and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
         self.bytes.reserve_exact(length.min(self.allowance.left()));

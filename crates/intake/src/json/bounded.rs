@@ -20,7 +20,7 @@ pub struct JsonBounds {
 
 /// Why a text could not be read as an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum JsonFault {
+pub enum JsonReadError {
     /// The text is a JSON value of another type.
     #[error("must be a JSON object")]
     NotObject,
@@ -35,21 +35,21 @@ pub enum JsonFault {
 }
 
 /// Reads an object within bounds.
-pub fn read_object(json: &[u8], bounds: JsonBounds) -> Result<Map<String, Value>, JsonFault> {
-    read_object_beside(json, None, bounds).map(|(object, _)| object)
+pub fn read_object(json: &[u8], bounds: JsonBounds) -> Result<Map<String, Value>, JsonReadError> {
+    read_object_except(json, None, bounds).map(|(object, _)| object)
 }
 
 /// Reads an object within bounds, except for one field, which stays JSON text and does not count.
-pub fn read_object_beside<'a>(
+pub fn read_object_except<'a>(
     json: &'a [u8],
     apart: Option<&str>,
     bounds: JsonBounds,
-) -> Result<(Map<String, Value>, Option<&'a RawValue>), JsonFault> {
+) -> Result<(Map<String, Value>, Option<&'a RawValue>), JsonReadError> {
     if json.trim_ascii_start().first() != Some(&b'{') {
         // Text that is not JSON at all gets that error instead.
         return match serde_json::from_slice::<serde::de::IgnoredAny>(json) {
-            Ok(_) => Err(JsonFault::NotObject),
-            Err(error) => Err(JsonFault::Malformed(error.to_string())),
+            Ok(_) => Err(JsonReadError::NotObject),
+            Err(error) => Err(JsonReadError::Malformed(error.to_string())),
         };
     }
     let left = BoundsLeft { values: Cell::new(bounds.values_max), bytes: Cell::new(bounds.text_bytes_max) };
@@ -59,8 +59,8 @@ pub fn read_object_beside<'a>(
         .deserialize_map(OutermostVisitor { apart, within: BoundedValue { left: &left, spent: &spent } })
         .and_then(|read| deserializer.end().map(|()| read));
     read.map_err(|error| match spent.get() {
-        true => JsonFault::TooMuch(bounds),
-        false => JsonFault::Malformed(error.to_string()),
+        true => JsonReadError::TooMuch(bounds),
+        false => JsonReadError::Malformed(error.to_string()),
     })
 }
 
@@ -193,9 +193,9 @@ mod tests {
     fn values_are_counted_while_they_are_built() {
         let json = br#"{"a": [0, 0, 0], "b": {"c": null}}"#;
         assert!(read_object(json, few(6)).is_ok());
-        assert_eq!(read_object(json, few(5)), Err(JsonFault::TooMuch(few(5))));
+        assert_eq!(read_object(json, few(5)), Err(JsonReadError::TooMuch(few(5))));
         let hostile = format!(r#"{{"a":[{}0]}}"#, "0,".repeat(1_000_000));
-        assert_eq!(read_object(hostile.as_bytes(), ROOMY), Err(JsonFault::TooMuch(ROOMY)));
+        assert_eq!(read_object(hostile.as_bytes(), ROOMY), Err(JsonReadError::TooMuch(ROOMY)));
     }
 
     #[test]
@@ -203,30 +203,30 @@ mod tests {
         let bounds = JsonBounds { values_max: 10, text_bytes_max: 8 };
         assert!(read_object(br#"{"abc": "defgh"}"#, bounds).is_ok());
         for json in [&br#"{"abc": "defghi"}"#[..], br#"{"abcdefghi": 1}"#, br#"{"a": {"bcdefghi": 1}}"#] {
-            assert_eq!(read_object(json, bounds), Err(JsonFault::TooMuch(bounds)));
+            assert_eq!(read_object(json, bounds), Err(JsonReadError::TooMuch(bounds)));
         }
     }
 
     #[test]
     fn what_is_no_object_is_told_so() {
-        assert_eq!(read_object(b" [1]", ROOMY), Err(JsonFault::NotObject));
+        assert_eq!(read_object(b" [1]", ROOMY), Err(JsonReadError::NotObject));
         for broken in [&b"{\"a\": }"[..], b"", b"nonsense", b"{} {}"] {
-            assert!(matches!(read_object(broken, ROOMY), Err(JsonFault::Malformed(_))), "{broken:?}");
+            assert!(matches!(read_object(broken, ROOMY), Err(JsonReadError::Malformed(_))), "{broken:?}");
         }
         let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
-        assert!(matches!(read_object(deep.as_bytes(), ROOMY), Err(JsonFault::Malformed(_))));
+        assert!(matches!(read_object(deep.as_bytes(), ROOMY), Err(JsonReadError::Malformed(_))));
     }
 
     #[test]
     fn one_field_may_stay_as_it_is() {
         let large = "x".repeat(200_000);
         let json = format!(r#"{{"rule": {{"a": 1}}, "raw": "{large}"}}"#);
-        let (rest, raw) = read_object_beside(json.as_bytes(), Some("raw"), ROOMY).unwrap();
+        let (rest, raw) = read_object_except(json.as_bytes(), Some("raw"), ROOMY).unwrap();
         assert_eq!(Value::Object(rest), json!({"rule": {"a": 1}}));
         assert_eq!(raw.map(|raw| raw.get().len()), Some(large.len() + 2));
-        assert_eq!(read_object(json.as_bytes(), ROOMY), Err(JsonFault::TooMuch(ROOMY)));
-        let twice = read_object_beside(br#"{"raw": "a", "raw": "b"}"#, Some("raw"), ROOMY);
-        assert!(matches!(twice, Err(JsonFault::Malformed(message)) if message.contains("duplicate")));
+        assert_eq!(read_object(json.as_bytes(), ROOMY), Err(JsonReadError::TooMuch(ROOMY)));
+        let twice = read_object_except(br#"{"raw": "a", "raw": "b"}"#, Some("raw"), ROOMY);
+        assert!(matches!(twice, Err(JsonReadError::Malformed(message)) if message.contains("duplicate")));
     }
 
     proptest! {

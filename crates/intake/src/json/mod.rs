@@ -3,5 +3,5 @@
 mod bounded;
 mod value;
 
-pub use bounded::{JsonBounds, JsonFault, read_object, read_object_beside};
+pub use bounded::{JsonBounds, JsonReadError, read_object, read_object_except};
 pub(crate) use value::{AddressList, JsonEntries, JsonList, JsonObject, JsonScalar, JsonText};

@@ -61,7 +61,7 @@ pub(super) async fn accept(
         request_id: format!("outbox-{source}"),
         idempotency_key: None,
         dry_run: false,
-        must_leave: true,
+        refuses_capture: true,
         any_subject: false,
         spoken_times: false,
         on_doubt: None,

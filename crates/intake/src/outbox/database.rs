@@ -13,7 +13,7 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use super::{
-    Source,
+    OutboxSource,
     address::SourceOptions,
     error::OutboxError,
     mysql::MysqlSource,
@@ -109,7 +109,7 @@ pub(super) trait SourceDatabase: Send {
 }
 
 /// Connects to a source on which the outbox is installed.
-pub(super) async fn connect(source: &Source) -> Result<Box<dyn SourceDatabase>, OutboxError> {
+pub(super) async fn connect(source: &OutboxSource) -> Result<Box<dyn SourceDatabase>, OutboxError> {
     let connected = async {
         Ok::<Box<dyn SourceDatabase>, OutboxError>(match source.url.options()? {
             SourceOptions::Postgres(options) => Box::new(PostgresSource::connect(*options, source).await?),

@@ -13,7 +13,7 @@ use super::{
     error::OutboxError,
     postgres::{TokenRow, TokenVerdict},
     row::{OutboxRow, RowDefaults, message},
-    runner::Outbox,
+    runner::OutboxRunner,
     token::{SealedMail, TokenMailer},
 };
 use crate::accept::crash_point::crash_point;
@@ -32,7 +32,7 @@ pub(super) struct RowImportResult {
     pub has_waiting_rows: bool,
 }
 
-impl Outbox {
+impl OutboxRunner {
     /// Imports at most `most` rows. If rows are large, `most` is lowered for the next batch.
     pub(super) async fn import_rows(
         &self,
@@ -50,7 +50,7 @@ impl Outbox {
             let message = message(row, &client_id, defaults);
             MessageOffer { client_id, message: message.map(Bytes::from) }
         };
-        let captures = self.captures_unasked().await?;
+        let captures = self.capture_reason().await?;
         // Messages that name their account are accepted; the others would be captured, and wait.
         let (mut verdicts, mut seqs, mut offers) = (Vec::new(), Vec::new(), Vec::new());
         for row in &taken.rows {
@@ -93,10 +93,10 @@ impl Outbox {
 
     /// Why the sandbox would capture mail of this source that names no account, although nobody chose the
     /// sandbox; `None` if it would not.
-    async fn captures_unasked(&self) -> Result<Option<&'static str>, OutboxError> {
+    async fn capture_reason(&self) -> Result<Option<&'static str>, OutboxError> {
         match &self.source.account {
             Some(_) => Ok(None),
-            None => Ok(self.door.captures_unasked(self.tenant()).await?),
+            None => Ok(self.door.capture_reason(self.tenant()).await?),
         }
     }
 
@@ -109,7 +109,7 @@ impl Outbox {
             return Ok(RowImportResult::default());
         };
         // A captured mail would activate no account and use up its token, so all tokens wait unchanged.
-        if self.captures_unasked().await?.is_some() {
+        if self.capture_reason().await?.is_some() {
             return Ok(RowImportResult { has_more: false, has_waiting_rows: table.has_waiting().await? });
         }
         let rows = table.take(BATCH_ROWS).await?;

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::{
-    database::SourceDatabase, error::OutboxError, runner::Outbox, token::TokenMailer, withdraw::withdraw,
-    write_back,
+    database::SourceDatabase, error::OutboxError, runner::OutboxRunner, token::TokenMailer,
+    withdraw::withdraw, write_back,
 };
 
 /// Pending rows are counted up to this number.
@@ -17,7 +17,7 @@ const SILENT_MAX: u32 = 100;
 /// How many tokens are expired, and mails withdrawn, in one statement.
 const SLICE: u32 = 500;
 
-impl Outbox {
+impl OutboxRunner {
     /// Does all maintenance once.
     pub(super) async fn maintain(&self, db: &mut dyn SourceDatabase) -> Result<(), OutboxError> {
         let (waiting, lag) = (db.waiting(COUNTED_MAX).await?, db.lag_seconds().await?);

@@ -1,6 +1,6 @@
 //! The outbox: mail that applications insert into a table of their own database, in their own transaction.
 //!
-//! A [`Source`] is such a database. One node at a time serves it, by a duty: it accepts pending rows through
+//! A [`OutboxSource`] is such a database. One node at a time serves it, by a duty: it accepts pending rows through
 //! the [`Door`](crate::Door), each under its own id, and marks them in the transaction that read them. A
 //! crash in between leaves them pending; the next node accepts them again, and the door finds the existing
 //! message. So a row makes one message, however often it is taken. The outcome is written back from the
@@ -41,18 +41,18 @@ use postway_store::StoreError;
 
 pub use address::SourceUrl;
 pub use error::OutboxError;
-pub use runner::Outbox;
-pub use status::{SourceStatus, Standing};
-pub use status_api::Desk;
-pub use token::LinkKey;
-pub use verify::{Finding, Presented};
+pub use runner::OutboxRunner;
+pub use status::{SourceState, SourceStatus};
+pub use status_api::OutboxStatusApi;
+pub use token::TokenLinkKey;
+pub use verify::{PresentedToken, TokenCheck};
 
 /// The longest name of a source: it is part of its messages' ids.
 pub const NAME_BYTES_MAX: usize = 32;
 
 /// A database that is served, and its settings.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct OutboxSource {
     /// The name: up to [`NAME_BYTES_MAX`] letters, digits, `-` and `_`.
     pub name: String,
     /// The address of the database.
@@ -72,12 +72,12 @@ pub struct Source {
     /// How often to poll when no notification arrives.
     pub poll: Duration,
     /// Accounts and tokens in the database, if it has them.
-    pub accounts: Option<Accounts>,
+    pub accounts: Option<OutboxAccounts>,
 }
 
 /// Settings of accounts and their tokens.
 #[derive(Clone, Debug)]
-pub struct Accounts {
+pub struct OutboxAccounts {
     /// The schema of the tables.
     pub schema: String,
     /// The URL before the path of a link.
@@ -87,10 +87,10 @@ pub struct Accounts {
     /// The path of password recovery links.
     pub recovery_path: String,
     /// The key that signs links; the gateway's own if the application shares no key.
-    pub link_key: Option<LinkKey>,
+    pub link_key: Option<TokenLinkKey>,
 }
 
-impl Source {
+impl OutboxSource {
     /// The name of the duty to serve this source.
     pub fn duty(&self) -> String {
         format!("outbox:{}", self.name)

@@ -20,14 +20,14 @@ const FOUND: &str = "SELECT count(*) FILTER (WHERE message_uid IS NOT NULL), \
 const CLEAR: &str = "DELETE FROM \"{schema}\".outbox WHERE batch = $1";
 
 /// A connection of the application.
-pub struct Rehearsal {
+pub struct OutboxBenchClient {
     conn: PgConnection,
     schema: String,
 }
 
 /// Acceptance times by the rows' own columns: from the start of their transaction to their acceptance.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Fared {
+pub struct AcceptanceTimes {
     /// Rows that were accepted.
     pub accepted: i64,
     /// From the first insert to the last acceptance.
@@ -40,7 +40,7 @@ pub struct Fared {
     pub messages: i64,
 }
 
-impl Rehearsal {
+impl OutboxBenchClient {
     /// Connects to a PostgreSQL database on which the outbox is installed.
     pub async fn connect(url: &SourceUrl, schema: &str) -> Result<Self, OutboxError> {
         let SourceOptions::Postgres(options) = url.options()? else {
@@ -62,11 +62,11 @@ impl Rehearsal {
     }
 
     /// The acceptance times of a run so far.
-    pub async fn fared(&mut self, run: &str) -> Result<Fared, OutboxError> {
+    pub async fn fared(&mut self, run: &str) -> Result<AcceptanceTimes, OutboxError> {
         let found: (i64, f64, f64, f64, i64) =
             sqlx::query_as(self.sql(FOUND)).bind(run).fetch_one(&mut self.conn).await?;
         let (accepted, lasted_s, p50_s, p99_s, messages) = found;
-        Ok(Fared { accepted, lasted_s, p50_s, p99_s, messages })
+        Ok(AcceptanceTimes { accepted, lasted_s, p50_s, p99_s, messages })
     }
 
     /// Removes the rows of a run.

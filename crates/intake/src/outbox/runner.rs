@@ -13,11 +13,11 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    OutboxNode, Source,
+    OutboxNode, OutboxSource,
     database::{STEP_S_MAX, SourceDatabase, connect, within},
     error::OutboxError,
     import_batch::{BATCH_ROWS, RowImportResult},
-    status::{Standing, StatusBoard},
+    status::{SourceState, StatusBoard},
     token::TokenMailer,
     write_back,
 };
@@ -39,8 +39,8 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::fro
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
 /// Serves one source, while this node has the duty.
-pub struct Outbox {
-    pub(super) source: Source,
+pub struct OutboxRunner {
+    pub(super) source: OutboxSource,
     pub(super) door: Arc<Door>,
     pub(super) mailer: Option<TokenMailer>,
     pub(super) board: StatusBoard,
@@ -49,7 +49,7 @@ pub struct Outbox {
 
 /// A connection that serves the source.
 struct SourceSession<'a> {
-    outbox: &'a Outbox,
+    outbox: &'a OutboxRunner,
     db: Box<dyn SourceDatabase>,
     /// The feed position up to which rows are updated.
     position: FeedPosition,
@@ -57,10 +57,10 @@ struct SourceSession<'a> {
     most: u32,
 }
 
-impl Outbox {
+impl OutboxRunner {
     /// A runner for this source and door.
     pub fn new(
-        source: Source,
+        source: OutboxSource,
         door: Arc<Door>,
         node: Arc<dyn OutboxNode>,
         secret_key: &SecretKey,
@@ -92,7 +92,7 @@ impl Outbox {
             () = self.serve_with_backoff(&stop) => {}
             () = stopped => {}
         }
-        self.board.write(|live| live.standing = Standing::Stopped);
+        self.board.write(|live| live.standing = SourceState::Stopped);
     }
 
     async fn serve_with_backoff(&self, stop: &CancellationToken) {
@@ -123,7 +123,7 @@ impl Outbox {
             return Ok(());
         }
         let mut serving = SourceSession::begin(self).await?;
-        self.board.write(|live| live.standing = Standing::Serving);
+        self.board.write(|live| live.standing = SourceState::Serving);
         serving.drain(stop).await?;
         tracing::info!(source = self.source.name, database = %self.source.url, "the outbox is served");
         serving.run_loop(stop).await
@@ -133,7 +133,7 @@ impl Outbox {
         let has = self.node.is_on_duty(&self.source.duty()).await?;
         if !has {
             self.board.write(|live| {
-                (live.standing, live.error) = (Standing::Elsewhere, None);
+                (live.standing, live.error) = (SourceState::Elsewhere, None);
                 (live.waiting, live.lag_seconds) = (None, None);
             });
             metrics::gauge!("postway_outbox_lag_seconds", "source" => self.source.name.clone()).set(0.0);
@@ -163,14 +163,14 @@ impl Outbox {
             false => tracing::debug!(source, error, "the outbox is still not served"),
         }
         self.board.write(|live| {
-            (live.standing, live.error) = (Standing::Away, Some(error));
+            (live.standing, live.error) = (SourceState::Away, Some(error));
             (live.waiting, live.lag_seconds) = (None, None);
         });
     }
 }
 
 impl<'a> SourceSession<'a> {
-    async fn begin(outbox: &'a Outbox) -> Result<Self, OutboxError> {
+    async fn begin(outbox: &'a OutboxRunner) -> Result<Self, OutboxError> {
         let tenant = outbox.store().tenant(outbox.tenant()).await?;
         if tenant.is_none_or(|tenant| tenant.deleted_at.is_some()) {
             return Err(OutboxError::NoTenant(outbox.tenant().to_string()));

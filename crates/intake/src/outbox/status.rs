@@ -6,7 +6,7 @@ use postway_domain::{Incarnation, TenantId, Time};
 
 /// The state of a source on this node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Standing {
+pub enum SourceState {
     /// It was not connected yet.
     #[default]
     Starting,
@@ -20,7 +20,7 @@ pub enum Standing {
     Stopped,
 }
 
-impl Standing {
+impl SourceState {
     /// The word that users see.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ pub struct SourceStatus {
     /// The address of the database, without its password.
     pub database: String,
     /// The state on the node that answers.
-    pub standing: Standing,
+    pub standing: SourceState,
     /// The node that has the duty.
     pub holder: Option<Incarnation>,
     /// The number of pending rows, as far as they were counted; unknown while the source is away.
@@ -65,7 +65,7 @@ pub struct SourceStatus {
 /// What this node knows about a source.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LiveStatus {
-    pub standing: Standing,
+    pub standing: SourceState,
     pub waiting: Option<u32>,
     pub lag_seconds: Option<f64>,
     pub accepted: u64,

@@ -11,10 +11,10 @@ use super::{
     database::{connect, within},
     error::OutboxError,
     postgres::SETTINGS,
-    runner::Outbox,
-    status::{SourceStatus, Standing},
+    runner::OutboxRunner,
+    status::{SourceState, SourceStatus},
     token::{SignedLink, TokenKeys},
-    verify::{Finding, Presented, TokenVerifier},
+    verify::{PresentedToken, TokenCheck, TokenVerifier},
 };
 
 /// The most connections to each source for verifying tokens.
@@ -28,19 +28,19 @@ const COUNTED_MAX: u32 = 10_000;
 
 /// The sources of this process.
 #[derive(Default)]
-pub struct Desk {
+pub struct OutboxStatusApi {
     sources: Vec<SourceEntry>,
 }
 
 struct SourceEntry {
-    outbox: Arc<Outbox>,
+    outbox: Arc<OutboxRunner>,
     tokens: Option<(PgPool, TokenVerifier)>,
 }
 
-impl Desk {
+impl OutboxStatusApi {
     /// An API for these sources. It connects when it is first asked.
-    pub fn new(outboxes: Vec<Arc<Outbox>>, secret_key: &SecretKey) -> Result<Self, OutboxError> {
-        let entry = |outbox: Arc<Outbox>| {
+    pub fn new(outboxes: Vec<Arc<OutboxRunner>>, secret_key: &SecretKey) -> Result<Self, OutboxError> {
+        let entry = |outbox: Arc<OutboxRunner>| {
             let tokens = match (&outbox.source.accounts, outbox.source.url.options()?) {
                 (Some(accounts), SourceOptions::Postgres(options)) => {
                     let pool = PgPoolOptions::new()
@@ -67,8 +67,14 @@ impl Desk {
     }
 
     /// Verifies the token that a reader presents, for one tenant.
-    pub async fn verify(&self, tenant: &TenantId, presented: &Presented) -> Result<Finding, OutboxError> {
-        let Some(link) = SignedLink::read(&presented.token) else { return Ok(Finding::Invalid("malformed")) };
+    pub async fn verify(
+        &self,
+        tenant: &TenantId,
+        presented: &PresentedToken,
+    ) -> Result<TokenCheck, OutboxError> {
+        let Some(link) = SignedLink::read(&presented.token) else {
+            return Ok(TokenCheck::Invalid("malformed"));
+        };
         for entry in self.sources.iter().filter(|entry| entry.outbox.tenant() == tenant) {
             let Some((pool, verifier)) = &entry.tokens else { continue };
             let asked = async {
@@ -79,7 +85,7 @@ impl Desk {
                 return Ok(finding);
             }
         }
-        Ok(Finding::Invalid("unknown"))
+        Ok(TokenCheck::Invalid("unknown"))
     }
 
     /// The status of the sources of one tenant, or of all.
@@ -94,7 +100,7 @@ impl SourceEntry {
     async fn status(&self, store: &dyn Store) -> SourceStatus {
         let source = &self.outbox.source;
         let mut live = self.outbox.board.read();
-        if live.standing == Standing::Elsewhere {
+        if live.standing == SourceState::Elsewhere {
             let look = async {
                 let mut db = connect(source).await?;
                 Ok((db.waiting(COUNTED_MAX).await?, db.lag_seconds().await?))

@@ -7,7 +7,7 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row as _};
 
 use super::{
-    Accounts,
+    OutboxAccounts,
     error::OutboxError,
     token::{SignedLink, TokenAction, TokenKeys, sha256},
 };
@@ -17,7 +17,7 @@ const ATTEMPTS_MAX: i32 = 5;
 
 /// What a reader presents.
 #[derive(Clone, Debug)]
-pub struct Presented {
+pub struct PresentedToken {
     /// The token of the link.
     pub token: String,
     /// The path of the link.
@@ -30,7 +30,7 @@ pub struct Presented {
 
 /// The result of verifying a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum TokenCheck {
     /// The token is valid.
     Valid {
         /// `activation` or `password_recovery`.
@@ -52,7 +52,7 @@ pub(super) struct TokenVerifier {
     find: String,
     miss: String,
     consume: String,
-    accounts: Accounts,
+    accounts: OutboxAccounts,
     /// The keys of every generation of the secret key, the newest first.
     keys: Vec<TokenKeys>,
 }
@@ -72,7 +72,7 @@ struct StoredToken {
 }
 
 impl TokenVerifier {
-    pub(super) fn new(accounts: &Accounts, keys: Vec<TokenKeys>) -> Self {
+    pub(super) fn new(accounts: &OutboxAccounts, keys: Vec<TokenKeys>) -> Self {
         let sql = |text: &str| text.replace("{tables}", &format!("\"{}\"", accounts.schema));
         Self {
             find: sql(
@@ -97,23 +97,23 @@ impl TokenVerifier {
     pub(super) async fn verify(
         &self,
         conn: &mut PgConnection,
-        presented: &Presented,
+        presented: &PresentedToken,
         link: &SignedLink,
-    ) -> Result<Option<Finding>, OutboxError> {
+    ) -> Result<Option<TokenCheck>, OutboxError> {
         let mut txn = conn.begin().await?;
         let Some(stored) = self.find(&mut txn, link).await? else { return Ok(None) };
         let finding = match self.judge(&stored, presented, link) {
-            Finding::Invalid("code") => {
+            TokenCheck::Invalid("code") => {
                 let miss = sqlx::query(AssertSqlSafe(self.miss.as_str())).bind(stored.id).bind(ATTEMPTS_MAX);
                 miss.execute(&mut *txn).await?;
-                Finding::Invalid(if stored.attempts + 1 >= ATTEMPTS_MAX { "attempts" } else { "code" })
+                TokenCheck::Invalid(if stored.attempts + 1 >= ATTEMPTS_MAX { "attempts" } else { "code" })
             }
-            Finding::Valid { action, account, login, .. } if presented.consume => {
+            TokenCheck::Valid { action, account, login, .. } if presented.consume => {
                 let consume = sqlx::query(AssertSqlSafe(self.consume.as_str())).bind(stored.id);
                 match consume.execute(&mut *txn).await?.rows_affected() {
-                    1 => Finding::Valid { action, account, login, consumed: true },
+                    1 => TokenCheck::Valid { action, account, login, consumed: true },
                     // The token expired between the two statements.
-                    _ => Finding::Invalid("expired"),
+                    _ => TokenCheck::Invalid("expired"),
                 }
             }
             finding => finding,
@@ -144,30 +144,30 @@ impl TokenVerifier {
         }))
     }
 
-    fn judge(&self, stored: &StoredToken, presented: &Presented, link: &SignedLink) -> Finding {
+    fn judge(&self, stored: &StoredToken, presented: &PresentedToken, link: &SignedLink) -> TokenCheck {
         // Without the original link, a caller learns nothing about the token.
         if verify_slices_are_equal(&sha256(link.tag.as_bytes()), &stored.link_hash).is_err() {
-            return Finding::Invalid("unknown");
+            return TokenCheck::Invalid("unknown");
         }
         if presented.path != self.accounts.link(stored.action).0 {
-            return Finding::Invalid("path");
+            return TokenCheck::Invalid("path");
         }
         match stored.state.as_str() {
-            _ if stored.attempts >= ATTEMPTS_MAX => return Finding::Invalid("attempts"),
-            "consumed" => return Finding::Invalid("consumed"),
-            "revoked" => return Finding::Invalid("revoked"),
-            "expired" => return Finding::Invalid("expired"),
-            _ if stored.is_over => return Finding::Invalid("expired"),
+            _ if stored.attempts >= ATTEMPTS_MAX => return TokenCheck::Invalid("attempts"),
+            "consumed" => return TokenCheck::Invalid("consumed"),
+            "revoked" => return TokenCheck::Invalid("revoked"),
+            "expired" => return TokenCheck::Invalid("expired"),
+            _ if stored.is_over => return TokenCheck::Invalid("expired"),
             _ => {}
         }
         if let Some(code) = &presented.code {
             let made =
                 |keys: &TokenKeys| keys.made(&stored.nonce, code, &stored.code_hash, &presented.path, link);
             if !self.keys.iter().any(made) {
-                return Finding::Invalid("code");
+                return TokenCheck::Invalid("code");
             }
         }
-        Finding::Valid {
+        TokenCheck::Valid {
             action: stored.action.as_str(),
             account: stored.account,
             login: stored.login.clone(),

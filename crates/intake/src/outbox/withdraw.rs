@@ -1,12 +1,12 @@
 //! Withdraws the mails of tokens that have ended. A mail that is being sent or was sent cannot be withdrawn.
 
 use postway_domain::{
-    ClientId, State, Status, TenantId, Time,
-    message::{Input, Rest},
+    ClientId, MessageState, MessageStatus, TenantId, Time,
+    message::{OtherRecipients, TransitionInput},
 };
 use postway_store::{
     Store, StoreError,
-    record::{Change, Fence, MessageKey},
+    record::{MessageChange, MessageKey, WriteFence},
 };
 
 use crate::accept::store::state_metrics::count_entered;
@@ -23,17 +23,18 @@ pub(super) async fn withdraw(
         return Ok(true);
     };
     let summary = record.summary;
-    let fence = Fence { status: summary.state.status(), token: None, version: Some(summary.version) };
+    let fence = WriteFence { status: summary.state.status(), token: None, version: Some(summary.version) };
     // Recipients already sent to stay sent; only pending ones are cancelled.
-    let cancel = Input::Cancel(Rest::beside_open(record.recipients.iter().map(|one| one.status)));
-    let Ok(mut change) = Change::step(summary.uid, fence, summary.state, cancel, now) else {
-        return Ok(summary.state.status() != Status::Sending);
+    let cancel =
+        TransitionInput::Cancel(OtherRecipients::beside_open(record.recipients.iter().map(|one| one.status)));
+    let Ok(mut change) = MessageChange::step(summary.uid, fence, summary.state, cancel, now) else {
+        return Ok(summary.state.status() != MessageStatus::Sending);
     };
     let to = change.to;
-    if to == State::Cancelled {
+    if to == MessageState::Cancelled {
         change.error = summary.error;
     }
-    change.erases_bodies = to == State::Sent && summary.sensitive;
+    change.erases_bodies = to == MessageState::Sent && summary.sensitive;
     let change = change.telling(&serde_json::json!({"reason": "its token has ended"}));
     if store.apply(vec![change]).await?.first() == Some(&true) {
         count_entered(to.status(), 1);

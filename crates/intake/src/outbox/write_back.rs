@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use postway_domain::{EventKind, MessageUid, Status, TenantId};
+use postway_domain::{EventKind, MessageStatus, MessageUid, TenantId};
 use postway_store::{
     Store, StoreError,
     record::{FeedEvent, FeedPosition, MessageKey, MessageSummary},
@@ -154,12 +154,15 @@ fn reason(event: &FeedEvent) -> Option<String> {
 /// The update with the current state of a message.
 fn update_from_summary(message: &MessageSummary) -> RowUpdate {
     let status = match message.state.status() {
-        Status::Accepted | Status::Validating | Status::Ready | Status::Sending => "accepted",
+        MessageStatus::Accepted
+        | MessageStatus::Validating
+        | MessageStatus::Ready
+        | MessageStatus::Sending => "accepted",
         ended => ended.as_str(),
     };
     let error = message.error.as_deref().and_then(|error| serde_json::from_str::<Value>(error).ok());
     let error = error.and_then(|error| Some(error.get("code")?.as_str()?.to_owned()));
-    let error = if status == Status::Captured.as_str() { Some(CAPTURED.to_owned()) } else { error };
+    let error = if status == MessageStatus::Captured.as_str() { Some(CAPTURED.to_owned()) } else { error };
     RowUpdate {
         uid: message.uid.to_string(),
         status: Some(status),
@@ -171,12 +174,12 @@ fn update_from_summary(message: &MessageSummary) -> RowUpdate {
 
 #[cfg(test)]
 mod tests {
-    use postway_domain::{Event, Time};
+    use postway_domain::{MessageEvent, Time};
 
     use super::*;
 
     fn event(uid: u8, kind: EventKind, data: &str) -> FeedEvent {
-        let event = Event { seq: 1, at: Time::from_millis(7_000), kind, data: Some(data.to_owned()) };
+        let event = MessageEvent { seq: 1, at: Time::from_millis(7_000), kind, data: Some(data.to_owned()) };
         FeedEvent {
             position: FeedPosition::default(),
             uid: MessageUid::from_bytes([uid; 16]),

@@ -2,7 +2,7 @@
 
 use postway_store::{
     StoreError,
-    record::{Prepared, ToPrepare},
+    record::{PreparedMessage, ToPrepare},
 };
 
 use super::outcome::PreparationOutcome;
@@ -20,7 +20,7 @@ use crate::{
     },
     budget::FairShare,
     fetch::FileFetcher,
-    refusal::{Code, FieldError, Refusal},
+    refusal::{FieldFault, Refusal, RefusalCode},
 };
 
 /// Prepares one claimed message.
@@ -29,8 +29,8 @@ pub(super) async fn prepare_one(door: &Door, job: &ToPrepare) -> PreparationOutc
         return outcome;
     }
     let Some(payload) = job.payload.clone() else {
-        let fault = FieldError::new("", "the request that was stored is gone");
-        return PreparationOutcome::Refused(fault.coded(Code::OutboxNotFound));
+        let fault = FieldFault::new("", "the request that was stored is gone");
+        return PreparationOutcome::Refused(fault.coded(RefusalCode::OutboxNotFound));
     };
     let prepared = async {
         // The request stays in memory while its files are fetched, which may take long.
@@ -84,7 +84,7 @@ async fn compose_prepared(
         return Err(Refusal::message_too_large(limits.message_bytes_max));
     }
     let now = door.clock.now();
-    let prepared = Prepared {
+    let prepared = PreparedMessage {
         subject: checked.content.subject.to_string(),
         eight_bit: composed.eight_bit,
         smtputf8: composed.smtputf8 || settled.smtputf8,

@@ -17,10 +17,10 @@ use std::{
 };
 
 use futures::FutureExt;
-use postway_domain::{Incarnation, LeaseToken, MessageUid, Status, TenantId};
+use postway_domain::{Incarnation, LeaseToken, MessageStatus, MessageUid, TenantId};
 use postway_store::{
     StoreError,
-    record::{Change, Lease, PrepareRequest, ToPrepare},
+    record::{LeaseGrant, MessageChange, PrepareRequest, ToPrepare},
 };
 use tokio::{
     task::{self, JoinError, JoinSet},
@@ -46,9 +46,9 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The messages that are being prepared in this process.
 #[derive(Clone, Debug, Default)]
-pub struct Preparing(Arc<Mutex<HashSet<MessageUid>>>);
+pub struct MessagesInPreparation(Arc<Mutex<HashSet<MessageUid>>>);
 
-impl Preparing {
+impl MessagesInPreparation {
     /// Whether this message is being prepared.
     pub fn holds(&self, uid: MessageUid) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&uid)
@@ -64,28 +64,28 @@ impl Preparing {
 }
 
 /// Prepares messages. There is one for the process.
-pub struct Preparer {
+pub struct MessagePreparer {
     door: Arc<Door>,
     incarnation: Incarnation,
-    preparing: Preparing,
+    preparing: MessagesInPreparation,
     tasks_by_id: HashMap<task::Id, (TenantId, MessageUid)>,
     tasks: JoinSet<()>,
 }
 
-impl Preparer {
+impl MessagePreparer {
     /// A preparer that uses this door.
     pub fn new(door: Arc<Door>, incarnation: Incarnation) -> Self {
         Self {
             door,
             incarnation,
-            preparing: Preparing::default(),
+            preparing: MessagesInPreparation::default(),
             tasks_by_id: HashMap::new(),
             tasks: JoinSet::new(),
         }
     }
 
     /// A live view of the messages that are being prepared.
-    pub fn preparing(&self) -> Preparing {
+    pub fn preparing(&self) -> MessagesInPreparation {
         self.preparing.clone()
     }
 
@@ -143,7 +143,7 @@ impl Preparer {
         let (wants, mut slots) = self.wants(state.due);
         if !wants.is_empty() {
             let token = LeaseToken::new(&mut rand::rng());
-            let lease = Lease { incarnation: self.incarnation, token, until: now.plus(self.lease()) };
+            let lease = LeaseGrant { incarnation: self.incarnation, token, until: now.plus(self.lease()) };
             match self.door.store.claim_preparation(PrepareRequest { lease, now, wants }).await {
                 Ok(claimed) => {
                     for job in claimed {
@@ -196,7 +196,7 @@ impl Preparer {
         let (door, stop) = (Arc::clone(&self.door), stop.clone());
         let within = self.lease().saturating_sub(LEASE_MARGIN);
         let started = Instant::now();
-        count_entered(Status::Validating, 1);
+        count_entered(MessageStatus::Validating, 1);
         let task = self.tasks.spawn(async move {
             let prepared = timeout(within, AssertUnwindSafe(prepare_one(&door, &job)).catch_unwind());
             let outcome = tokio::select! {
@@ -219,7 +219,7 @@ impl Preparer {
 }
 
 /// Logs one line and counts the metrics of a preparation. Never logs an address.
-fn log_outcome(job: &ToPrepare, change: &Change, started: Instant) {
+fn log_outcome(job: &ToPrepare, change: &MessageChange, started: Instant) {
     let status = change.to.status();
     count_entered(status, 1);
     tracing::info!(
@@ -238,7 +238,7 @@ fn log_outcome(job: &ToPrepare, change: &Change, started: Instant) {
 async fn write_outcome(
     door: &Door,
     job: &ToPrepare,
-    change: Change,
+    change: MessageChange,
     started: Instant,
     stop: &CancellationToken,
 ) {

@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use postway_domain::{
-    EventKind, State, Status, Time,
-    message::{Input, transition},
+    EventKind, MessageState, MessageStatus, Time,
+    message::{TransitionInput, transition},
 };
 use postway_store::{
     StoreError,
-    record::{Change, Fence, NewEvent, Preparation, Prepared, ToPrepare},
+    record::{MessageChange, NewEvent, PreparationResult, PreparedMessage, ToPrepare, WriteFence},
 };
 use rand::Rng;
 
 use crate::{
     accept::compose::passed_state,
     fetch::FetchError,
-    refusal::{FieldError, Refusal},
+    refusal::{FieldFault, Refusal},
 };
 
 /// The delays between tries at fetching, in seconds. After the last the message is refused.
@@ -38,9 +38,9 @@ const SUSPECTED_MAX: i64 = 3;
 /// How a preparation ended.
 pub(super) enum PreparationOutcome {
     /// The message is composed, and is sent at `send_at` or now.
-    Passed { prepared: Prepared, validated: String, send_at: Option<Time> },
+    Passed { prepared: PreparedMessage, validated: String, send_at: Option<Time> },
     /// The message cannot be sent.
-    Refused(FieldError),
+    Refused(FieldFault),
     /// A file could not be fetched.
     Unfetched(FetchError),
     /// The gateway's own store or storage did not answer.
@@ -52,7 +52,7 @@ pub(super) enum PreparationOutcome {
 impl PreparationOutcome {
     /// The outcome for a message whose preparation panicked.
     pub(super) fn poison() -> Self {
-        Self::Refused(FieldError::new("", "could not be composed"))
+        Self::Refused(FieldFault::new("", "could not be composed"))
     }
 
     /// The outcome for a message whose preparers lost their leases again and again, if it is one. Another
@@ -64,7 +64,7 @@ impl PreparationOutcome {
         }
         if job.tries >= SUSPECTED_MAX {
             let message = "its preparation broke off too often: quarantined";
-            return Some(Self::Refused(FieldError::new("", message)));
+            return Some(Self::Refused(FieldFault::new("", message)));
         }
         let message = "its preparation broke off again and again".to_owned();
         Some(Self::Unfetched(FetchError {
@@ -81,10 +81,10 @@ impl PreparationOutcome {
         match refusal {
             Refusal::Invalid { details } => {
                 let first = details.into_iter().next();
-                Self::Refused(first.unwrap_or_else(|| FieldError::new("", message)))
+                Self::Refused(first.unwrap_or_else(|| FieldFault::new("", message)))
             }
             Refusal::Malformed { .. } | Refusal::TooLarge { .. } | Refusal::Conflict { .. } => {
-                Self::Refused(FieldError::new("", message))
+                Self::Refused(FieldFault::new("", message))
             }
             Refusal::Busy { message } => Self::Unavailable(StoreError::Unavailable(message)),
             Refusal::Unavailable(error) => Self::Unavailable(error),
@@ -92,17 +92,17 @@ impl PreparationOutcome {
     }
 
     /// The change that writes the outcome.
-    pub(super) fn into_change(self, job: &ToPrepare, now: Time) -> Change {
+    pub(super) fn into_change(self, job: &ToPrepare, now: Time) -> MessageChange {
         let (to, due_at, events, preparation, error) = match self {
             Self::Passed { prepared, validated, send_at } => {
-                let (to, event) = passed_state(State::Validating, send_at);
+                let (to, event) = passed_state(MessageState::Validating, send_at);
                 let validated = NewEvent { kind: EventKind::Validated, data: Some(validated) };
                 let due_at = Some(send_at.unwrap_or(now));
-                (to, due_at, vec![validated, event], Some(Preparation::Done(prepared)), None)
+                (to, due_at, vec![validated, event], Some(PreparationResult::Done(prepared)), None)
             }
             Self::Refused(fault) => refused(&fault),
             Self::Unfetched(error) if !error.transient => {
-                refused(&FieldError::new(error.field, error.message))
+                refused(&FieldFault::new(error.field, error.message))
             }
             Self::Unfetched(FetchError { field, message, retry_after, .. }) => {
                 let asked_for = retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
@@ -112,7 +112,7 @@ impl PreparationOutcome {
                         later(job, &failure, now.plus(delay.max(asked_for)))
                     }
                     None => {
-                        refused(&FieldError::new(field, format!("{message} (tried {} times)", job.tries + 1)))
+                        refused(&FieldFault::new(field, format!("{message} (tried {} times)", job.tries + 1)))
                     }
                 }
             }
@@ -123,19 +123,23 @@ impl PreparationOutcome {
                 let tries = if error.is_transient() { job.tries.min(TRIES_OF_OURS) } else { job.tries };
                 match delay(tries) {
                     Some(delay) => later(job, &RetryReason::ours(), now.plus(delay)),
-                    None => refused(&FieldError::new("", RetryReason::ours().message)),
+                    None => refused(&FieldFault::new("", RetryReason::ours().message)),
                 }
             }
             Self::GivenBack => {
-                let (to, _) = transition(State::Validating, Input::LoseLease)
+                let (to, _) = transition(MessageState::Validating, TransitionInput::LoseLease)
                     .expect("the table lets a message be given back");
                 (to, None, Vec::new(), None, None)
             }
         };
-        let is_given_back = to == State::Accepted;
-        Change {
+        let is_given_back = to == MessageState::Accepted;
+        MessageChange {
             uid: job.uid,
-            fence: Fence { status: Status::Validating, token: Some(job.token), version: Some(job.version) },
+            fence: WriteFence {
+                status: MessageStatus::Validating,
+                token: Some(job.token),
+                version: Some(job.version),
+            },
             to,
             at: now,
             due_at,
@@ -147,7 +151,7 @@ impl PreparationOutcome {
             error,
             events,
             recipients: Vec::new(),
-            ends_open_recipients: transition(State::Validating, Input::Refuse)
+            ends_open_recipients: transition(MessageState::Validating, TransitionInput::Refuse)
                 .ok()
                 .filter(|(state, _)| *state == to)
                 .and_then(|(_, effects)| effects.ends_open_recipients),
@@ -160,14 +164,15 @@ impl PreparationOutcome {
     }
 }
 
-type ChangeParts = (State, Option<Time>, Vec<NewEvent>, Option<Preparation>, Option<String>);
+type ChangeParts = (MessageState, Option<Time>, Vec<NewEvent>, Option<PreparationResult>, Option<String>);
 
-fn refused(fault: &FieldError) -> ChangeParts {
-    let (to, effects) = transition(State::Validating, Input::Refuse).expect("the table lets a check fail");
+fn refused(fault: &FieldFault) -> ChangeParts {
+    let (to, effects) =
+        transition(MessageState::Validating, TransitionInput::Refuse).expect("the table lets a check fail");
     fault.count();
     let (event_data, error) = fault.event_and_error();
     let event = NewEvent { kind: effects.event.unwrap_or(EventKind::Invalid), data: Some(event_data) };
-    (to, None, vec![event], Some(Preparation::Refused), Some(error))
+    (to, None, vec![event], Some(PreparationResult::Refused), Some(error))
 }
 
 /// Why a message is retried.
@@ -187,8 +192,8 @@ impl RetryReason {
 }
 
 fn later(job: &ToPrepare, failure: &RetryReason, at: Time) -> ChangeParts {
-    let (to, effects) =
-        transition(State::Validating, Input::FetchLater).expect("the table lets a fetch be tried again");
+    let (to, effects) = transition(MessageState::Validating, TransitionInput::FetchLater)
+        .expect("the table lets a fetch be tried again");
     let RetryReason { code, field, message } = failure;
     let data = serde_json::json!({
         "why": "fetch", "due_at": at.to_string(), "field": field, "message": message, "try": job.tries + 1,
@@ -198,7 +203,7 @@ fn later(job: &ToPrepare, failure: &RetryReason, at: Time) -> ChangeParts {
     });
     let event =
         NewEvent { kind: effects.event.unwrap_or(EventKind::Scheduled), data: Some(data.to_string()) };
-    (to, None, vec![event], Some(Preparation::Later(at)), Some(shown.to_string()))
+    (to, None, vec![event], Some(PreparationResult::Later(at)), Some(shown.to_string()))
 }
 
 fn field_message(field: &str, message: &str) -> String {

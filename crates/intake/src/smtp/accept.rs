@@ -2,11 +2,11 @@
 
 use std::{net::IpAddr, time::Instant};
 
-use postway_mime::Trace;
+use postway_mime::SmtpTrace;
 
 use super::{
-    Service,
-    authenticator::{AdmittedSender, Denied, SmtpCredentials},
+    SmtpService,
+    authenticator::{AdmittedSender, SmtpCredentials, SmtpDenial},
     conversation::SubmittedMail,
     options::MailOptions,
     reply::{NOT_STORED, SubmissionReply},
@@ -29,7 +29,7 @@ pub(super) struct SmtpSender<'a> {
 
 /// Accepts a mail, or says why not. The reply is 250 only if the mail is durable.
 pub(super) async fn accept(
-    service: &Service,
+    service: &SmtpService,
     sender: &SmtpSender<'_>,
     submission: SubmittedMail,
 ) -> SubmissionReply {
@@ -43,16 +43,16 @@ pub(super) async fn accept(
     reply
 }
 
-async fn take(service: &Service, sender: &SmtpSender<'_>, submission: SubmittedMail) -> SubmissionReply {
+async fn take(service: &SmtpService, sender: &SmtpSender<'_>, submission: SubmittedMail) -> SubmissionReply {
     let SubmittedMail { envelope, body, number, share } = submission;
     let started = Instant::now();
     // The key may have been revoked since the login.
     let admitted = sender.credentials.check_key(&*service.gatekeeper, sender.peer).await;
     let AdmittedSender { tenant, restrictions } = match admitted {
         Ok(admitted) => admitted,
-        Err(Denied::Refused(why)) => return SubmissionReply::with_text(550, "5.7.8", &why),
-        Err(Denied::Later(why)) => return SubmissionReply::with_text(450, "4.7.0", &why),
-        Err(Denied::Unavailable(error)) => {
+        Err(SmtpDenial::Refused(why)) => return SubmissionReply::with_text(550, "5.7.8", &why),
+        Err(SmtpDenial::Later(why)) => return SubmissionReply::with_text(450, "4.7.0", &why),
+        Err(SmtpDenial::Unavailable(error)) => {
             tracing::warn!(%error, "a mail was not taken over SMTP: keys cannot be looked up");
             return NOT_STORED;
         }
@@ -82,7 +82,7 @@ async fn take(service: &Service, sender: &SmtpSender<'_>, submission: SubmittedM
     };
     options.raw.dsn = (!envelope.dsn.is_empty()).then_some(envelope.dsn);
     let id = format!("smtp-{}-{number}", sender.session);
-    let trace = Trace {
+    let trace = SmtpTrace {
         greeted_as: sender.greeted_as,
         peer: sender.peer,
         by: sender.by,
@@ -103,7 +103,7 @@ async fn take(service: &Service, sender: &SmtpSender<'_>, submission: SubmittedM
         request_id: id.clone(),
         idempotency_key: options.idempotency_key,
         dry_run: false,
-        must_leave: true,
+        refuses_capture: true,
         any_subject: false,
         spoken_times: false,
         on_doubt: None,

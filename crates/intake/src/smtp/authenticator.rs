@@ -4,7 +4,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use postway_domain::{
     AccountId, TenantId,
-    key::{KeyRestrictions, Network},
+    key::{IpNetwork, KeyRestrictions},
 };
 use postway_store::StoreError;
 use secrecy::SecretString;
@@ -13,7 +13,7 @@ use super::scram::{ProvenKey, ScramOffer};
 
 /// Why a sender is not admitted.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum Denied {
+pub enum SmtpDenial {
     /// The key is not valid, or not valid in this way; the text is for its holder.
     #[error("{0}")]
     Refused(String),
@@ -29,7 +29,7 @@ pub enum Denied {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenNetwork {
     /// The network.
-    pub network: Network,
+    pub network: IpNetwork,
     /// The tenant of its mail.
     pub tenant: TenantId,
     /// The account for mail that names none; `None` for the tenant's default.
@@ -55,22 +55,22 @@ impl AdmittedSender {
 /// Admits senders. It is asked at login, and again for every mail: a key that was revoked meanwhile is
 /// refused.
 #[async_trait::async_trait]
-pub trait Gatekeeper: Send + Sync {
+pub trait SmtpAuthenticator: Send + Sync {
     /// Admits the sender at `peer` with this user name and key.
-    async fn admit(&self, username: &str, key: &[u8], peer: IpAddr) -> Result<AdmittedSender, Denied>;
+    async fn admit(&self, username: &str, key: &[u8], peer: IpAddr) -> Result<AdmittedSender, SmtpDenial>;
 
     /// The data that a SCRAM login under this name is checked against. An unknown name gets an answer that
     /// looks the same.
-    async fn scram_offer(&self, username: &str, peer: IpAddr) -> Result<ScramOffer, Denied>;
+    async fn scram_offer(&self, username: &str, peer: IpAddr) -> Result<ScramOffer, SmtpDenial>;
 
     /// Admits the sender at `peer` who has proven this key.
-    async fn admit_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<AdmittedSender, Denied>;
+    async fn admit_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<AdmittedSender, SmtpDenial>;
 
     /// Counts a wrong proof from `peer`, and returns the denial.
-    async fn refuse_proof(&self, peer: IpAddr) -> Denied;
+    async fn refuse_proof(&self, peer: IpAddr) -> SmtpDenial;
 
     /// Admits a sender in this network, which needs no key.
-    async fn admit_network(&self, open: &OpenNetwork) -> Result<AdmittedSender, Denied>;
+    async fn admit_network(&self, open: &OpenNetwork) -> Result<AdmittedSender, SmtpDenial>;
 }
 
 /// What a client presented at login.
@@ -95,9 +95,9 @@ impl SmtpCredentials {
     /// Checks the credentials of the client at `peer` now.
     pub(super) async fn check_key(
         &self,
-        gatekeeper: &dyn Gatekeeper,
+        gatekeeper: &dyn SmtpAuthenticator,
         peer: IpAddr,
-    ) -> Result<AdmittedSender, Denied> {
+    ) -> Result<AdmittedSender, SmtpDenial> {
         match self {
             Self::Key { username, key } => {
                 use secrecy::ExposeSecret as _;

@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    OpenNetwork, Service, SmtpConfig,
+    OpenNetwork, SmtpConfig, SmtpService,
     certificate::{CertificateError, ServerCertificate},
     connection_limit::{ConnectionLimit, LimitReached},
     conversation::{SessionRules, SmtpConversation},
@@ -54,14 +54,14 @@ pub enum SmtpBindError {
 }
 
 /// The open sockets, before they are served.
-pub struct Listener {
+pub struct SmtpListener {
     plain: Option<TcpListener>,
     tls: Option<TcpListener>,
     certificate: Option<Arc<ServerCertificate>>,
     config: SmtpConfig,
 }
 
-impl Listener {
+impl SmtpListener {
     /// Opens the sockets and reads the certificate.
     pub async fn bind(config: SmtpConfig) -> Result<Self, SmtpBindError> {
         let certificate = config.certificate.clone().map(ServerCertificate::open).transpose()?.map(Arc::new);
@@ -80,7 +80,7 @@ impl Listener {
     }
 
     /// Serves until it is stopped; then lets running sessions finish within the drain time.
-    pub async fn run(self, service: watch::Receiver<Option<Service>>, stop: CancellationToken) {
+    pub async fn run(self, service: watch::Receiver<Option<SmtpService>>, stop: CancellationToken) {
         let Self { plain, tls, certificate, config } = self;
         let state = Arc::new(ListenerState {
             open_networks: config.open_networks.iter().cloned().map(Arc::new).collect(),
@@ -132,7 +132,7 @@ struct ListenerState {
     connections: Arc<ConnectionLimit>,
     budget: Arc<MailMemoryBudget>,
     certificate: Option<Arc<ServerCertificate>>,
-    service: watch::Receiver<Option<Service>>,
+    service: watch::Receiver<Option<SmtpService>>,
     /// The prefix of session ids, different for each start.
     prefix: u32,
     count: AtomicU64,

@@ -1,6 +1,6 @@
 //! SMTP submission: mail from programs that speak SMTP.
 //!
-//! A [`Listener`] accepts connections in plain text (with STARTTLS if there is a certificate) and under TLS.
+//! A [`SmtpListener`] accepts connections in plain text (with STARTTLS if there is a certificate) and under TLS.
 //! Each session is one task: [`conversation`] decides, without any I/O, what each line means and how it is
 //! answered; `session` moves the bytes and watches the deadlines; `accept` hands a complete mail to the
 //! [`Door`](crate::Door).
@@ -18,7 +18,7 @@
 //! - lines, mails, recipients, errors, sessions, memory and waits are bounded.
 //!
 //! While there is no store, clients are asked to come back later (421). Not here: whether a key is valid (the
-//! binary implements [`Gatekeeper`]), and what is wrong with a mail (the door says).
+//! binary implements [`SmtpAuthenticator`]), and what is wrong with a mail (the door says).
 
 mod accept;
 mod authenticator;
@@ -43,15 +43,15 @@ mod tests;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-pub use authenticator::{AdmittedSender, Denied, Gatekeeper, OpenNetwork};
+pub use authenticator::{AdmittedSender, OpenNetwork, SmtpAuthenticator, SmtpDenial};
 pub use certificate::{CertificateError, CertificateFiles};
 pub use command::{RecipientPath, SmtpCommand, SmtpCommandError, parse as parse_command};
-pub use listener::{Listener, SmtpBindError};
+pub use listener::{SmtpBindError, SmtpListener};
 pub use offline::{OfflineRules, OfflineSession};
 pub use reply::SubmissionReply;
 pub use scram::{ProvenKey, ScramCandidate, ScramOffer};
 
-use postway_domain::key::Network;
+use postway_domain::key::IpNetwork;
 
 use crate::Door;
 
@@ -78,11 +78,11 @@ pub struct SmtpConfig {
     /// The most bytes of unfinished mail, of all sessions together.
     pub in_flight_bytes_max: usize,
     /// Networks from which a key may be shown without TLS, besides this machine.
-    pub plaintext_networks: Vec<Network>,
+    pub plaintext_networks: Vec<IpNetwork>,
     /// Networks from which mail is accepted without a key; the first that matches applies.
     pub open_networks: Vec<OpenNetwork>,
     /// Networks of proxies, which must send a PROXY header.
-    pub proxy_networks: Vec<Network>,
+    pub proxy_networks: Vec<IpNetwork>,
     /// The timeouts of a session.
     pub timeouts: SmtpTimeouts,
 }
@@ -146,11 +146,11 @@ impl Default for SmtpTimeouts {
 
 /// What sessions need once there is a store.
 #[derive(Clone)]
-pub struct Service {
+pub struct SmtpService {
     /// Accepts mail.
     pub door: Arc<Door>,
     /// Decides who may send.
-    pub gatekeeper: Arc<dyn Gatekeeper>,
+    pub gatekeeper: Arc<dyn SmtpAuthenticator>,
 }
 
 impl CertificateFiles {

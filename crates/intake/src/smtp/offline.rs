@@ -11,7 +11,7 @@ use postway_domain::{
 use secrecy::ExposeSecret;
 
 use super::{
-    authenticator::{Denied, SmtpCredentials},
+    authenticator::{SmtpCredentials, SmtpDenial},
     conversation::{SessionRules, SessionStep, SmtpConversation},
     memory_budget::MailMemoryBudget,
     reply::SubmissionReply,
@@ -102,7 +102,7 @@ impl OfflineSession {
                         Some(SmtpCredentials::Proven(_)) => true,
                         Some(SmtpCredentials::Unproven | SmtpCredentials::Network(_)) | None => false,
                     };
-                    let denied = || Denied::Refused("this key does not open".to_owned());
+                    let denied = || SmtpDenial::Refused("this key does not open".to_owned());
                     self.conversation.key_checked(if opens { Ok(()) } else { Err(denied()) });
                 }
                 SessionStep::Store(submission) => {

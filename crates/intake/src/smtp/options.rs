@@ -8,7 +8,7 @@
 //! `X-PM-Message-Stream` and `X-PM-Metadata-…` (Postmark), `Resend-Idempotency-Key`. They apply if our own
 //! field is absent.
 
-use postway_mime::{RawError, own_fields};
+use postway_mime::{RawError, control_fields};
 
 use super::{conversation::SmtpEnvelope, reply::SubmissionReply};
 use crate::RawOptions;
@@ -23,7 +23,7 @@ pub(super) struct MailOptions {
 impl MailOptions {
     /// Reads the options of a mail with this envelope.
     pub(super) fn for_mail(envelope: &SmtpEnvelope, mail: &[u8]) -> Result<Self, SubmissionReply> {
-        let fields = match own_fields(mail) {
+        let fields = match control_fields(mail) {
             Ok(fields) => fields,
             // The door has a better error for this.
             Err(RawError::Nul { .. } | RawError::HeaderTooLong) => Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::refusal::{FieldError, Refusal};
+use crate::refusal::{FieldFault, Refusal};
 
 /// The most bytes of text in one reply; it may quote what the author of a mail wrote.
 const TEXT_BYTES_MAX: usize = 400;
@@ -87,7 +87,7 @@ impl From<&Refusal> for SubmissionReply {
 pub(super) const NOT_STORED: SubmissionReply =
     SubmissionReply::new(451, "4.3.0", "the mail could not be stored and was not taken: try again later");
 
-fn faults(details: &[FieldError]) -> String {
+fn faults(details: &[FieldFault]) -> String {
     let Some((first, rest)) = details.split_first() else {
         return "the mail failed its checks".to_owned();
     };
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_fault_names_the_header_that_its_sender_wrote() {
-        let refusal = |field: &str| Refusal::Invalid { details: vec![FieldError::new(field, "is bad")] };
+        let refusal = |field: &str| Refusal::Invalid { details: vec![FieldFault::new(field, "is bad")] };
         for (field, shown) in [
             ("priority", "550 5.6.0 X-Postway-Priority: is bad\r\n"),
             ("tags[3]", "550 5.6.0 X-Postway-Tag: is bad\r\n"),
@@ -147,7 +147,7 @@ mod tests {
         ] {
             assert_eq!(line(&SubmissionReply::from(&refusal(field))), shown);
         }
-        let two = Refusal::Invalid { details: vec![FieldError::new("", "a"), FieldError::new("", "b")] };
+        let two = Refusal::Invalid { details: vec![FieldFault::new("", "a"), FieldFault::new("", "b")] };
         assert_eq!(line(&SubmissionReply::from(&two)), "550 5.6.0 a (and 1 more)\r\n");
     }
 }

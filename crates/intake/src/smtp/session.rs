@@ -12,9 +12,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Service, SmtpTimeouts,
+    SmtpService, SmtpTimeouts,
     accept::{SmtpSender, accept},
-    authenticator::Denied,
+    authenticator::SmtpDenial,
     certificate::ServerCertificate,
     connection_limit::ConnectionSlot,
     conversation::{SessionEnding, SessionStep, SmtpConversation},
@@ -67,7 +67,7 @@ pub(super) struct SmtpSession {
     pub(super) name: String,
     pub(super) id: String,
     pub(super) peer: SocketAddr,
-    pub(super) service: Service,
+    pub(super) service: SmtpService,
     pub(super) certificate: Option<Arc<ServerCertificate>>,
     pub(super) timeouts: SmtpTimeouts,
     /// Asks the session to end when no mail is arriving.
@@ -250,12 +250,12 @@ impl SmtpSession {
         let peer = self.peer.ip().to_canonical();
         let verdict = match conversation.credentials() {
             Some(shown) => shown.check_key(&*self.service.gatekeeper, peer).await,
-            None => Err(Denied::Refused("no key was shown".to_owned())),
+            None => Err(SmtpDenial::Refused("no key was shown".to_owned())),
         };
         if let Err(denied) = &verdict {
             tracing::info!(%peer, reason = %denied, "a login over SMTP was refused");
         }
-        if let Err(Denied::Refused(_) | Denied::Later(_)) = verdict {
+        if let Err(SmtpDenial::Refused(_) | SmtpDenial::Later(_)) = verdict {
             tokio::select! {
                 () = sleep(self.timeouts.wrong_key) => {}
                 () = self.stop.cancelled() => {}

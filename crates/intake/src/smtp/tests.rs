@@ -12,7 +12,7 @@ use postway_domain::{
 use secrecy::ExposeSecret;
 
 use super::{
-    authenticator::{Denied, OpenNetwork, SmtpCredentials},
+    authenticator::{OpenNetwork, SmtpCredentials, SmtpDenial},
     conversation::{SessionEnding, SessionRules, SessionStep, SmtpConversation},
     memory_budget::MailMemoryBudget,
     reply::SubmissionReply,
@@ -100,7 +100,11 @@ fn talk_with<'a>(
                     Some(SmtpCredentials::Proven(_)) => true,
                     _ => false,
                 };
-                conversation.key_checked(if opens { Ok(()) } else { Err(Denied::Refused("no".to_owned())) });
+                conversation.key_checked(if opens {
+                    Ok(())
+                } else {
+                    Err(SmtpDenial::Refused("no".to_owned()))
+                });
             }
             SessionStep::Store(mail) => {
                 let body = String::from_utf8_lossy(&mail.body).into_owned();

@@ -35,13 +35,13 @@ const PAGE: usize = 1_000;
 const AT_ONCE: usize = 4;
 
 /// A folder that is watched for mail.
-pub struct Spool {
+pub struct SpoolFolder {
     door: Arc<Door>,
     folder: Arc<SpoolFiles>,
     tenant: TenantId,
 }
 
-impl Spool {
+impl SpoolFolder {
     /// Opens the folder, creating it if it is missing.
     pub fn open(door: Arc<Door>, folder: PathBuf, tenant: TenantId) -> io::Result<Self> {
         Ok(Self { door, folder: Arc::new(SpoolFiles::open(folder)?), tenant })
@@ -125,7 +125,7 @@ impl Spool {
             request_id: format!("spool-{}", file.serial),
             idempotency_key: Some(format!("spool:{}", file.serial)),
             dry_run: false,
-            must_leave: true,
+            refuses_capture: true,
             any_subject: false,
             spoken_times: false,
             on_doubt: None,

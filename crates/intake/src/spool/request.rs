@@ -7,7 +7,7 @@ use serde_json::{json, value::RawValue};
 use crate::{
     accept::parse::defaults::write_object,
     json::{JsonEntries, JsonList},
-    refusal::{FieldError, Refusal},
+    refusal::{FieldFault, Refusal},
 };
 
 /// A file with more fields than this is refused while it is read.
@@ -63,11 +63,11 @@ fn filename(path: &str) -> &str {
 
 /// The text of the `.error` file of a file that was set aside.
 pub(super) fn explain(refusal: &Refusal) -> String {
-    let details: &[FieldError] = match refusal {
+    let details: &[FieldFault] = match refusal {
         Refusal::Invalid { details } => details,
         _ => &[],
     };
-    let details = details.iter().map(|FieldError { field, message, code }| {
+    let details = details.iter().map(|FieldFault { field, message, code }| {
         json!({ "field": field, "message": message, "code": code.as_str(), "check": code.check() })
     });
     let error = json!({ "message": refusal.to_string(), "details": details.collect::<Vec<_>>() });

@@ -1,8 +1,10 @@
 //! Accepted messages, and what the store has of them.
 
-use postway_domain::{EventKind, Priority, RecipientKind, State, Tenant, Time, message::OnDoubt};
-use postway_intake::{Limits, RequestContext};
-use postway_store::Directory;
+use postway_domain::{
+    EventKind, MessagePriority, MessageState, RecipientKind, Tenant, Time, message::OnDoubt,
+};
+use postway_intake::{IntakeLimits, RequestContext};
+use postway_store::DirectoryStore;
 use serde_json::json;
 
 use crate::{NOW_MS, TestGateway, account, body_of, claim, ctx, fields, message};
@@ -14,10 +16,10 @@ async fn a_plain_message_is_ready_at_once() {
     assert_eq!((receipt.id, receipt.status), (receipt.uid.to_string(), "accepted"));
     let record = gateway.stored(receipt.uid).await;
     let summary = &record.summary;
-    assert_eq!(summary.state, State::Ready);
+    assert_eq!(summary.state, MessageState::Ready);
     assert_eq!(summary.due_at, Some(Time::from_millis(NOW_MS)));
     assert_eq!(summary.lane.account.as_str(), "relay");
-    assert_eq!(summary.lane.priority, Priority::Normal);
+    assert_eq!(summary.lane.priority, MessagePriority::Normal);
     assert_eq!(summary.message_id, format!("{}@example.com", receipt.uid));
     assert_eq!(summary.request_id.as_deref(), Some("req-1"));
     let kinds: Vec<_> = record.events.iter().map(|event| event.kind).collect();
@@ -62,7 +64,7 @@ async fn every_field_arrives() {
     let record = gateway.stored(receipt.uid).await;
     let summary = &record.summary;
     assert_eq!(summary.client_id.as_ref().map(|id| id.as_str()), Some("order-1"));
-    assert_eq!((summary.lane.account.as_str(), summary.lane.priority), ("second", Priority::High));
+    assert_eq!((summary.lane.account.as_str(), summary.lane.priority), ("second", MessagePriority::High));
     assert_eq!(summary.lane.batch.as_ref().map(|code| code.as_str()), Some("campaign"));
     assert_eq!(summary.expires_at, Some(Time::from_millis(NOW_MS + 24 * 3600 * 1000)));
     assert_eq!((summary.on_doubt, summary.subject.as_str()), (OnDoubt::Hold, "Ünï"));
@@ -104,7 +106,10 @@ async fn a_later_time_schedules_and_a_past_one_is_now() {
     let gateway = TestGateway::new().await;
     let later = gateway.send(&message(json!({"send_at": 1_704_067_260}))).await.unwrap();
     let record = gateway.stored(later.uid).await;
-    assert_eq!(record.summary.state, State::Scheduled(postway_domain::message::Wait::SendAt));
+    assert_eq!(
+        record.summary.state,
+        MessageState::Scheduled(postway_domain::message::ScheduleReason::SendAt)
+    );
     assert_eq!(record.summary.due_at, Some(Time::from_millis(NOW_MS + 60_000)));
     assert_eq!(record.events[2].kind, EventKind::Scheduled);
     let data = r#"{"why":"send_at","due_at":"2024-01-01T00:01:00.000Z"}"#;
@@ -114,7 +119,7 @@ async fn a_later_time_schedules_and_a_past_one_is_now() {
             gateway.stored(gateway.send(&message(json!({"send_at": past}))).await.unwrap().uid).await;
         assert_eq!(
             (record.summary.state, record.summary.due_at),
-            (State::Ready, Some(Time::from_millis(NOW_MS)))
+            (MessageState::Ready, Some(Time::from_millis(NOW_MS)))
         );
     }
 }
@@ -199,7 +204,7 @@ async fn a_tenant_without_a_default_must_name_the_account() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_heavy_message_is_composed_beside_the_runtime() {
-    let gateway = TestGateway::with_limits(Limits::default()).await;
+    let gateway = TestGateway::with_limits(IntakeLimits::default()).await;
     let content = "QUFB".repeat(200 * 1024);
     let body = message(json!({"attachments": [{"filename": "a.bin", "content": content}]}));
     let receipt = gateway.send(&body).await.unwrap();

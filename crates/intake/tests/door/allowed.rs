@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use postway_domain::{TenantSettings, key::KeyRestrictions};
-use postway_intake::{ForwardRequest, MadeForward, RawOptions, RequestContext};
-use postway_mime::Composed;
+use postway_intake::{ComposedForward, ForwardRequest, RawOptions, RequestContext};
+use postway_mime::ComposedMail;
 use serde_json::{Value, json};
 
 use crate::{GatewayPlan, TestGateway, ctx, faults, keyed, message};
@@ -124,8 +124,8 @@ async fn whoever_sends_mail_on_is_bound_and_whoever_wrote_it_is_not() {
         size: 1,
         make: Box::new(|_| {
             let bytes = b"From: stranger@elsewhere.example\r\n\r\nx\r\n".to_vec();
-            let composed = Composed { bytes, eight_bit: false, smtputf8: false };
-            Ok(MadeForward { composed, is_our_own: false })
+            let composed = ComposedMail { bytes, eight_bit: false, smtputf8: false };
+            Ok(ComposedForward { composed, is_our_own: false })
         }),
     };
     gateway.door.accept_forward(&keyed("a"), request("support@example.com")).await.unwrap();

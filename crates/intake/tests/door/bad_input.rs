@@ -1,6 +1,6 @@
 //! Refused requests, with the field that each refusal names. Nothing of them is stored.
 
-use postway_intake::{Limits, Refusal};
+use postway_intake::{IntakeLimits, Refusal};
 use serde_json::{Value, json};
 
 use crate::{TestGateway, body_of, ctx, fields, keyed, message};
@@ -296,7 +296,8 @@ async fn a_message_or_request_over_its_limit_is_too_large() {
             other => panic!("{other:?}"),
         }
     }
-    let gateway = TestGateway::with_limits(Limits { request_bytes_max: 10, ..Limits::default() }).await;
+    let gateway =
+        TestGateway::with_limits(IntakeLimits { request_bytes_max: 10, ..IntakeLimits::default() }).await;
     let refusal = gateway.send(&message(json!({}))).await;
     assert!(matches!(refusal, Err(Refusal::TooLarge { message }) if message.contains("10 bytes")));
 }

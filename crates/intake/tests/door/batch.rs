@@ -1,7 +1,7 @@
 //! Many messages in one request.
 
 use postway_domain::Template;
-use postway_intake::{Limits, Refusal, RequestContext};
+use postway_intake::{IntakeLimits, Refusal, RequestContext};
 use serde_json::{Value, json};
 
 use crate::{
@@ -101,7 +101,8 @@ async fn defaults_stand_under_each_message() {
 
 #[tokio::test]
 async fn a_batch_has_messages_but_not_too_many() {
-    let gateway = TestGateway::with_limits(Limits { batch_messages_max: 2, ..Limits::default() }).await;
+    let gateway =
+        TestGateway::with_limits(IntakeLimits { batch_messages_max: 2, ..IntakeLimits::default() }).await;
     for body in [
         json!({}),
         json!({"messages": []}),
@@ -134,7 +135,9 @@ async fn a_broken_batch_is_refused_as_a_whole() {
 
 #[tokio::test]
 async fn large_defaults_are_not_multiplied_without_bound() {
-    let gateway = TestGateway::with_limits(Limits { request_bytes_max: 100_000, ..Limits::default() }).await;
+    let gateway =
+        TestGateway::with_limits(IntakeLimits { request_bytes_max: 100_000, ..IntakeLimits::default() })
+            .await;
     let body = json!({"defaults": {"text": "x".repeat(10_000)}, "messages": vec![json!({}); 20]});
     assert!(matches!(send(&gateway, &body).await, Err(Refusal::TooLarge { .. })));
 }
@@ -152,7 +155,7 @@ async fn a_dry_run_of_a_batch_stores_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_batch_is_one_commit_and_keeps_its_order() {
-    use postway_store::Operate;
+    use postway_store::OperationStore;
 
     let gateway = TestGateway::new().await;
     let messages: Vec<Value> = (0..1_000).map(|n| message(json!({"id": format!("m-{n}")}))).collect();
@@ -170,7 +173,7 @@ async fn send_whole(
 ) -> Result<postway_intake::BatchReceipt, Refusal> {
     let context = RequestContext { idempotency_key: key.map(str::to_owned), ..ctx() };
     let messages = messages.as_array().unwrap().iter().map(|message| message.to_string().into());
-    gateway.door.accept_whole(&context, messages.collect()).await
+    gateway.door.accept_all_or_none(&context, messages.collect()).await
 }
 
 #[tokio::test]
@@ -206,7 +209,7 @@ async fn a_whole_batch_is_known_by_all_its_messages() {
 
 #[tokio::test]
 async fn what_a_batch_makes_is_bounded_however_little_it_says() {
-    let limits = Limits { message_bytes_max: 4 << 20, ..Limits::default() };
+    let limits = IntakeLimits { message_bytes_max: 4 << 20, ..IntakeLimits::default() };
     let gateway = TestGateway::with_limits(limits).await;
     let text = "A line of words, and one more of them.\n".repeat(12_000);
     put(&gateway, Template { html: None, text: Some(text), ..source("long", 1, "s", "") }).await;

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use postway_domain::MessageUid;
-use postway_intake::{Limits, RawOptions};
+use postway_intake::{IntakeLimits, RawOptions};
 use postway_store::{
     Read,
-    record::{Body, Kept},
+    record::{BodyLocation, StoredBody},
 };
 use serde_json::{Value, json};
 
@@ -47,18 +47,20 @@ async fn a_message_of_a_batch_has_its_own_request_with_the_defaults_in_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn large_bodies_are_blobs_and_come_back_whole() {
-    let gateway = TestGateway::with_limits(Limits::default()).await;
+    let gateway = TestGateway::with_limits(IntakeLimits::default()).await;
     let small = gateway.send(&message(json!({"text": "x".repeat(60 * 1024)}))).await.unwrap();
-    assert!(matches!(gateway.stored(small.uid).await.raw, Kept::Inline(_)));
+    assert!(matches!(gateway.stored(small.uid).await.raw, BodyLocation::Inline(_)));
     let body = message(json!({"text": "word ".repeat(60 * 1024)})).to_string();
     let large = gateway.door.accept_json(&ctx(), body_of(body.as_bytes())).await.unwrap();
     let record = gateway.stored(large.uid).await;
-    let (Kept::Blob(raw), Kept::Blob(_)) = (record.raw, record.payload) else { panic!("kept in the row") };
+    let (BodyLocation::Blob(raw), BodyLocation::Blob(_)) = (record.raw, record.payload) else {
+        panic!("kept in the row")
+    };
     let text = gateway.raw(large.uid).await;
     assert_eq!(text.len() as u64, raw.size);
     let mail = mail_parser::MessageParser::new().parse(text.as_bytes()).unwrap();
     assert_eq!(mail.body_text(0).unwrap().matches("word").count(), 60 * 1024);
     assert_eq!(payload(&gateway, large.uid).await, body);
-    let theirs = gateway.door.resolve(&"other".parse().unwrap(), Body::Blob(raw)).await;
+    let theirs = gateway.door.resolve(&"other".parse().unwrap(), StoredBody::Blob(raw)).await;
     assert!(theirs.is_err(), "a blob is its tenant's");
 }

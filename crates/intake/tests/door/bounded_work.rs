@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use postway_domain::{TenantSettings, tenant::ContentLimits};
-use postway_intake::Limits;
+use postway_intake::IntakeLimits;
 use serde_json::json;
 
 use crate::{GatewayPlan, message};
@@ -24,7 +24,8 @@ fn filled(part: &str, bytes: usize) -> String {
 async fn the_worst_text_and_html_of_the_greatest_size_are_dealt_with_in_seconds() {
     let content = ContentLimits { html_bytes: Some(HTML_BYTES as u32), ..ContentLimits::default() };
     let settings = TenantSettings { content, ..TenantSettings::default() };
-    let gateway = GatewayPlan { limits: Limits::default(), settings, ..GatewayPlan::default() }.build().await;
+    let gateway =
+        GatewayPlan { limits: IntakeLimits::default(), settings, ..GatewayPlan::default() }.build().await;
     let texts = ["\n", "\r", ".\r\n", "é", "x", " ", "=?utf-8?q?x?= ", "From \n"]
         .map(|part| ("text", filled(part, TEXT_BYTES)));
     let htmls = [
@@ -53,7 +54,8 @@ async fn the_worst_text_and_html_of_the_greatest_size_are_dealt_with_in_seconds(
 async fn a_text_of_the_largest_html_is_made_in_seconds() {
     let content = ContentLimits { html_bytes: Some(HTML_BYTES as u32), ..ContentLimits::default() };
     let settings = TenantSettings { content, ..TenantSettings::default() };
-    let gateway = GatewayPlan { limits: Limits::default(), settings, ..GatewayPlan::default() }.build().await;
+    let gateway =
+        GatewayPlan { limits: IntakeLimits::default(), settings, ..GatewayPlan::default() }.build().await;
     for part in ["<p>x</p>", "<a href=https://a.example/>y</a> ", "<p style=display:none>z</p>"] {
         let request = message(json!({"html": filled(part, 1024 * 1024), "text": null, "auto_text": true}));
         let began = Instant::now();

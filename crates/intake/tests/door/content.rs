@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use postway_domain::{EventKind, TenantSettings, tenant::ContentLimits};
-use postway_intake::{Limits, RawOptions, RequestContext};
+use postway_intake::{IntakeLimits, RawOptions, RequestContext};
 use serde_json::json;
 
 use crate::{GatewayPlan, TestGateway, body_of, ctx, faults, fields, message};
@@ -42,7 +42,7 @@ async fn html_that_could_run_is_refused_however_it_is_written() {
 
 #[tokio::test]
 async fn html_and_subject_have_their_default_bounds() {
-    let gateway = TestGateway::with_limits(Limits::default()).await;
+    let gateway = TestGateway::with_limits(IntakeLimits::default()).await;
     let html = |bytes: usize| message(json!({"html": format!("<p>{}", "x".repeat(bytes - 3))}));
     gateway.send(&html(512 * 1024)).await.unwrap();
     assert_eq!(faults(gateway.send(&html(512 * 1024 + 1)).await), [("html".to_owned(), "INVALID_TEMPLATE")]);
@@ -160,7 +160,7 @@ async fn an_invitation_goes_as_one() {
 
 #[tokio::test]
 async fn alternatives_are_bounded_and_checked() {
-    let gateway = TestGateway::with_limits(Limits::default()).await;
+    let gateway = TestGateway::with_limits(IntakeLimits::default()).await;
     let amp = json!({"content_type": "text/x-amp-html", "content": "<html amp4email></html>"});
     let refused = async |alternatives: serde_json::Value| {
         faults(gateway.send(&message(json!({"alternatives": alternatives}))).await)

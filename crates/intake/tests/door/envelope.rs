@@ -4,12 +4,12 @@ use postway_domain::{
     MessageUid, TenantSettings,
     verp::{VerpAddress, VerpKey, VerpScope},
 };
-use postway_intake::{RawOptions, Receipt};
+use postway_intake::{AcceptReceipt, RawOptions};
 use serde_json::{Value, json};
 
 use crate::{GatewayPlan, TestGateway, account, claim, ctx, faults, message, secret_key};
 
-async fn sender(gateway: &TestGateway, changes: Value) -> (Receipt, String) {
+async fn sender(gateway: &TestGateway, changes: Value) -> (AcceptReceipt, String) {
     let receipt = gateway.send(&message(changes)).await.unwrap();
     let sender = claim(gateway, receipt.uid).await.sender;
     (receipt, sender)
@@ -28,7 +28,7 @@ fn signed(sender: &str, recipients: &[&str]) -> Option<(MessageUid, VerpScope)> 
 
 #[tokio::test]
 async fn the_envelope_sender_is_the_most_particular_there_is() {
-    use postway_store::Directory;
+    use postway_store::DirectoryStore;
     let plan = settings(json!({"bounce_domain": "bounce.example.com", "return_path": "tenant@example.com"}));
     let gateway = GatewayPlan::with(plan).await;
     assert!(gateway.store.create_account(account("fixed", Some("account@example.com"))).await.unwrap());

@@ -1,13 +1,13 @@
 //! Forwarded mail: one message for each key, whatever its bytes are.
 
 use postway_domain::TenantSettings;
-use postway_intake::{ForwardRequest, Given, MadeForward, Refusal};
-use postway_mime::Composed;
+use postway_intake::{ComposedForward, ForwardNames, ForwardRequest, Refusal};
+use postway_mime::ComposedMail;
 
 use super::{GatewayPlan, TestGateway, ctx, keyed};
 
-fn made(bytes: Vec<u8>) -> MadeForward {
-    MadeForward { composed: Composed { bytes, eight_bit: false, smtputf8: false }, is_our_own: true }
+fn made(bytes: Vec<u8>) -> ComposedForward {
+    ComposedForward { composed: ComposedMail { bytes, eight_bit: false, smtputf8: false }, is_our_own: true }
 }
 
 fn request(body: &'static str) -> ForwardRequest<'static> {
@@ -20,7 +20,7 @@ fn request(body: &'static str) -> ForwardRequest<'static> {
         tags: Vec::new(),
         external_id: None,
         size: body.len(),
-        make: Box::new(move |given: &Given<'_>| {
+        make: Box::new(move |given: &ForwardNames<'_>| {
             let bytes = format!(
                 "Message-ID: <{}>\r\nX-Postway-ID: {}\r\n\r\n{body}\r\n",
                 given.message_id, given.uid
@@ -65,7 +65,7 @@ async fn failures_of_forwarded_mail_come_back_to_the_tenants_bounce_domain() {
 async fn what_cannot_be_sent_on_is_refused_and_leaves_nothing() {
     let gateway = TestGateway::new().await;
     let unmade = ForwardRequest {
-        make: Box::new(|_: &Given<'_>| Err("it cannot be made".to_owned())),
+        make: Box::new(|_: &ForwardNames<'_>| Err("it cannot be made".to_owned())),
         ..request("x")
     };
     let nowhere = ForwardRequest { to: Vec::new(), ..request("x") };
@@ -73,8 +73,10 @@ async fn what_cannot_be_sent_on_is_refused_and_leaves_nothing() {
     for request in [unmade, nowhere, unknown] {
         assert!(matches!(gateway.door.accept_forward(&ctx(), request).await, Err(Refusal::Invalid { .. })));
     }
-    let large =
-        ForwardRequest { make: Box::new(|_: &Given<'_>| Ok(made(vec![b'x'; 100_000]))), ..request("x") };
+    let large = ForwardRequest {
+        make: Box::new(|_: &ForwardNames<'_>| Ok(made(vec![b'x'; 100_000]))),
+        ..request("x")
+    };
     assert!(matches!(gateway.door.accept_forward(&ctx(), large).await, Err(Refusal::TooLarge { .. })));
     assert_eq!(gateway.count().await, 0);
 }

@@ -35,18 +35,18 @@ use postway_domain::{
     Account, AccountSettings, Clock, EventKind, Incarnation, LeaseToken, MessageUid, Tenant, TenantId,
     TenantSettings, Time, secret::SecretKey, tenant::TenantSecrets,
 };
-use postway_intake::{Door, DoorParts, FetchConfig, Limits, Receipt, Refusal, RequestContext};
+use postway_intake::{AcceptReceipt, Door, DoorParts, FetchConfig, IntakeLimits, Refusal, RequestContext};
 use postway_net::{
-    Guard,
+    AddressGuard,
     http::{HttpClient, HttpSettings},
 };
 use postway_store::{
-    Directory, Read, Work,
-    blob::Depot,
+    DirectoryStore, Read, WorkStore,
+    blob::BlobStorage,
     memory::MemoryStore,
     record::{
-        AccountKey, AccountWant, Changed, ClaimRequest, Claimed, DirectoryChange, Filter, Lease, MessageKey,
-        MessageRecord,
+        AccountKey, AccountWant, ChangeResult, ClaimRequest, ClaimedMessage, DirectoryChange, LeaseGrant,
+        MessageFilter, MessageKey, MessageRecord,
     },
 };
 use serde_json::{Value, json};
@@ -64,23 +64,23 @@ impl Clock for TestClock {
 
 /// The settings of a test installation; limits are small if the real ones would make tests slow.
 struct GatewayPlan {
-    limits: Limits,
+    limits: IntakeLimits,
     settings: TenantSettings,
     secrets: TenantSecrets,
     fetch: FetchConfig,
     public_url: Option<String>,
-    depot: Depot,
+    depot: BlobStorage,
 }
 
 impl Default for GatewayPlan {
     fn default() -> Self {
         Self {
-            limits: Limits { message_bytes_max: 64 * 1024, ..Limits::default() },
+            limits: IntakeLimits { message_bytes_max: 64 * 1024, ..IntakeLimits::default() },
             settings: TenantSettings::default(),
             secrets: TenantSecrets::default(),
             fetch: FetchConfig::default(),
             public_url: None,
-            depot: Depot::memory(),
+            depot: BlobStorage::memory(),
         }
     }
 }
@@ -101,7 +101,7 @@ impl GatewayPlan {
             default_account: Some("relay".parse().unwrap()),
             // A test tenant, so that the sandbox counts as an account that sends.
             settings: TenantSettings { test: true, ..self.settings },
-            secret: Some(secret_key().seal(&Tenant::secret_place(&tenant()), &secrets).unwrap()),
+            secret: Some(secret_key().seal(&Tenant::sealing_context(&tenant()), &secrets).unwrap()),
             ..Tenant::new(tenant(), "Default", clock.now())
         };
         assert!(store.create_tenant(tenant).await.unwrap());
@@ -127,7 +127,7 @@ impl GatewayPlan {
 struct TestGateway {
     store: Arc<MemoryStore>,
     clock: Arc<TestClock>,
-    depot: Arc<Depot>,
+    depot: Arc<BlobStorage>,
     door: Arc<Door>,
 }
 
@@ -136,7 +136,7 @@ impl TestGateway {
         GatewayPlan::default().build().await
     }
 
-    async fn with_limits(limits: Limits) -> Self {
+    async fn with_limits(limits: IntakeLimits) -> Self {
         GatewayPlan { limits, ..GatewayPlan::default() }.build().await
     }
 
@@ -157,11 +157,11 @@ impl TestGateway {
 
     /// Changes settings as an operator would.
     async fn change(&self, change: DirectoryChange) {
-        assert_eq!(self.store.change(change, None).await.unwrap(), Changed::Done);
+        assert_eq!(self.store.change(change, None).await.unwrap(), ChangeResult::Done);
     }
 
     /// A dry run.
-    async fn try_out(&self, message: &Value) -> Result<Receipt, Refusal> {
+    async fn try_out(&self, message: &Value) -> Result<AcceptReceipt, Refusal> {
         let dry = RequestContext { dry_run: true, ..ctx() };
         self.door.accept_json(&dry, body_of(message.to_string().as_bytes())).await
     }
@@ -174,7 +174,7 @@ impl TestGateway {
         events.into_iter().map(|event| (event.kind, read(event.data))).collect()
     }
 
-    async fn send(&self, message: &Value) -> Result<Receipt, Refusal> {
+    async fn send(&self, message: &Value) -> Result<AcceptReceipt, Refusal> {
         self.door.accept_json(&ctx(), body_of(message.to_string().as_bytes())).await
     }
 
@@ -189,7 +189,7 @@ impl TestGateway {
     }
 
     async fn count(&self) -> usize {
-        self.store.messages(&tenant(), &Filter::default(), None, 10_000).await.unwrap().len()
+        self.store.messages(&tenant(), &MessageFilter::default(), None, 10_000).await.unwrap().len()
     }
 
     fn advance(&self, by: Duration) {
@@ -226,7 +226,7 @@ fn ctx() -> RequestContext {
         request_id: "req-1".to_owned(),
         idempotency_key: None,
         dry_run: false,
-        must_leave: false,
+        refuses_capture: false,
         any_subject: false,
         spoken_times: false,
         on_doubt: None,
@@ -250,7 +250,7 @@ fn message(changes: Value) -> Value {
 
 /// An HTTP client that may reach 127.0.0.1, and no other private address.
 fn http() -> HttpClient {
-    let guard = Guard::new(vec![("127.0.0.1".parse().unwrap(), 32)]);
+    let guard = AddressGuard::new(vec![("127.0.0.1".parse().unwrap(), 32)]);
     HttpClient::new(Arc::new(guard), HttpSettings::default())
 }
 
@@ -288,7 +288,7 @@ fn fields<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Vec<String> {
 }
 
 /// Claims a message as a worker would.
-async fn claim(gateway: &TestGateway, uid: MessageUid) -> Claimed {
+async fn claim(gateway: &TestGateway, uid: MessageUid) -> ClaimedMessage {
     let lane = gateway.stored(uid).await.summary.lane;
     let mut random = rand::rng();
     let request = ClaimRequest {
@@ -297,7 +297,7 @@ async fn claim(gateway: &TestGateway, uid: MessageUid) -> Claimed {
             1_000,
             false,
         )],
-        lease: Lease {
+        lease: LeaseGrant {
             incarnation: Incarnation::new(gateway.clock.now(), &mut random),
             token: LeaseToken::new(&mut random),
             until: gateway.clock.now().plus(Duration::from_secs(60)),

@@ -3,16 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use postway_domain::{
-    EventKind, Incarnation, MessageUid, RecipientStatus, State, Status, Time,
-    message::Wait,
+    EventKind, Incarnation, MessageState, MessageStatus, MessageUid, RecipientStatus, Time,
+    message::ScheduleReason,
     tenant::{TenantSecrets, TenantSettings},
 };
-use postway_intake::{FetchConfig, Preparer, Preparing, Receipt, Refusal};
+use postway_intake::{AcceptReceipt, FetchConfig, MessagePreparer, MessagesInPreparation, Refusal};
 use postway_store::{
-    Directory, Work,
-    record::{Change, DirectoryChange, Fence, Kept, MessageRecord},
+    DirectoryStore, WorkStore,
+    record::{BodyLocation, DirectoryChange, MessageChange, MessageRecord, WriteFence},
 };
-use postway_testkit::{HttpSource, Reply};
+use postway_testkit::{HttpSource, SourceReply};
 use serde_json::{Value, json};
 use tokio::{task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -26,13 +26,13 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 pub(crate) struct Room {
     pub stop: CancellationToken,
     pub task: JoinHandle<()>,
-    pub preparing: Preparing,
+    pub preparing: MessagesInPreparation,
 }
 
 impl Room {
     pub(crate) fn open(gateway: &TestGateway) -> Self {
         let incarnation = Incarnation::new(Time::from_millis(NOW_MS), &mut rand::rng());
-        let preparer = Preparer::new(Arc::clone(&gateway.door), incarnation);
+        let preparer = MessagePreparer::new(Arc::clone(&gateway.door), incarnation);
         let (stop, preparing) = (CancellationToken::new(), preparer.preparing());
         let task = tokio::spawn(preparer.run(stop.clone()));
         Self { stop, task, preparing }
@@ -58,7 +58,7 @@ pub(crate) async fn until<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
 }
 
 /// Waits until the message has this status.
-pub(crate) async fn reaches(gateway: &TestGateway, uid: MessageUid, state: State) -> MessageRecord {
+pub(crate) async fn reaches(gateway: &TestGateway, uid: MessageUid, state: MessageState) -> MessageRecord {
     until(async || Some(gateway.stored(uid).await).filter(|record| record.summary.state == state)).await
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn with_url(url: &str) -> Value {
 async fn ring(gateway: &TestGateway) {
     let bell = message(json!({"attachments": [{"filename": "a.txt", "path": "/nowhere"}]}));
     let bell = gateway.send(&bell).await.unwrap();
-    reaches(gateway, bell.uid, State::Invalid).await;
+    reaches(gateway, bell.uid, MessageState::Invalid).await;
 }
 
 pub(crate) fn attachment(raw: &str) -> Vec<u8> {
@@ -82,14 +82,14 @@ pub(crate) fn attachment(raw: &str) -> Vec<u8> {
 #[tokio::test]
 async fn a_file_behind_a_url_ends_up_in_the_mail() {
     let source = HttpSource::start().await;
-    source.serve("/a", Reply::ok("from the web"));
+    source.serve("/a", SourceReply::ok("from the web"));
     let gateway = TestGateway::new().await;
     let receipt = gateway.send(&with_url(&source.url("/a"))).await.unwrap();
     let record = gateway.stored(receipt.uid).await;
-    assert_eq!((receipt.status, record.summary.state), ("accepted", State::Accepted));
-    assert_eq!((record.events.len(), record.raw), (1, Kept::Nowhere));
+    assert_eq!((receipt.status, record.summary.state), ("accepted", MessageState::Accepted));
+    assert_eq!((record.events.len(), record.raw), (1, BodyLocation::Nowhere));
     let room = Room::open(&gateway);
-    let record = reaches(&gateway, receipt.uid, State::Ready).await;
+    let record = reaches(&gateway, receipt.uid, MessageState::Ready).await;
     assert_eq!(record.summary.due_at, Some(Time::from_millis(NOW_MS)));
     let raw = gateway.raw(receipt.uid).await;
     assert_eq!(attachment(&raw), b"from the web");
@@ -102,7 +102,7 @@ async fn a_file_behind_a_url_ends_up_in_the_mail() {
 #[tokio::test]
 async fn the_tenants_endpoint_is_asked_as_the_tenant_says() {
     let source = HttpSource::start().await;
-    source.serve("/v1/docs", Reply::ok("from the endpoint"));
+    source.serve("/v1/docs", SourceReply::ok("from the endpoint"));
     for (auth, username, header) in
         [("bearer", json!(null), "Bearer s3cret"), ("basic", json!("ada"), "Basic YWRhOnMzY3JldA==")]
     {
@@ -120,7 +120,7 @@ async fn the_tenants_endpoint_is_asked_as_the_tenant_says() {
         let files = json!([{"filename": "a.txt", "endpoint": "doc_id=7"}]);
         let receipt = gateway.send(&message(json!({"attachments": files}))).await.unwrap();
         let _room = Room::open(&gateway);
-        reaches(&gateway, receipt.uid, State::Ready).await;
+        reaches(&gateway, receipt.uid, MessageState::Ready).await;
         assert_eq!(attachment(&gateway.raw(receipt.uid).await), b"from the endpoint");
         let request = source.requests().pop().unwrap();
         assert_eq!((request.method.as_str(), request.body.as_slice()), ("POST", &b"doc_id=7"[..]));
@@ -144,11 +144,11 @@ async fn files_of_this_machine_come_from_open_folders_only() {
         gateway.send(&message(json!({"attachments": files}))).await.unwrap().uid
     };
     let inside = send(open.join("a.txt").display().to_string()).await;
-    reaches(&gateway, inside, State::Ready).await;
+    reaches(&gateway, inside, MessageState::Ready).await;
     assert_eq!(attachment(&gateway.raw(inside).await), b"inside");
     for outside in ["../b.txt", "../../../../../../etc/hostname"] {
         let outside = send(open.join(outside).display().to_string()).await;
-        let record = reaches(&gateway, outside, State::Invalid).await;
+        let record = reaches(&gateway, outside, MessageState::Invalid).await;
         assert!(record.summary.error.unwrap().contains("attachments[0].path"));
     }
 }
@@ -156,11 +156,11 @@ async fn files_of_this_machine_come_from_open_folders_only() {
 #[tokio::test]
 async fn a_source_that_fails_for_now_is_asked_again_later() {
     let source = HttpSource::start().await;
-    source.serve_in_turn("/a", vec![Reply::status(503), Reply::ok("at last")]);
+    source.serve_in_turn("/a", vec![SourceReply::status(503), SourceReply::ok("at last")]);
     let gateway = TestGateway::new().await;
     let receipt = gateway.send(&with_url(&source.url("/a"))).await.unwrap();
     let _room = Room::open(&gateway);
-    let record = reaches(&gateway, receipt.uid, State::Scheduled(Wait::Fetch)).await;
+    let record = reaches(&gateway, receipt.uid, MessageState::Scheduled(ScheduleReason::Fetch)).await;
     let due_at = record.summary.due_at.unwrap();
     let wait = due_at.since(Time::from_millis(NOW_MS));
     assert!((Duration::from_secs(5)..Duration::from_secs(7)).contains(&wait), "{wait:?}");
@@ -174,7 +174,7 @@ async fn a_source_that_fails_for_now_is_asked_again_later() {
     assert_eq!(source.requests().len(), 1, "not before its time");
     gateway.advance(Duration::from_secs(7));
     ring(&gateway).await;
-    let record = reaches(&gateway, receipt.uid, State::Ready).await;
+    let record = reaches(&gateway, receipt.uid, MessageState::Ready).await;
     assert_eq!(record.summary.error, None);
     assert_eq!(attachment(&gateway.raw(receipt.uid).await), b"at last");
 }
@@ -183,7 +183,7 @@ async fn a_source_that_fails_for_now_is_asked_again_later() {
 async fn a_source_that_fails_for_good_makes_the_message_invalid() {
     let source = HttpSource::start().await;
     let inside = HttpSource::start_on(std::net::Ipv4Addr::new(127, 0, 0, 2)).await;
-    inside.serve("/", Reply::ok("secret"));
+    inside.serve("/", SourceReply::ok("secret"));
     let gateway = TestGateway::new().await;
     let _room = Room::open(&gateway);
     for (url, said) in [
@@ -193,7 +193,7 @@ async fn a_source_that_fails_for_good_makes_the_message_invalid() {
         ("http://[::ffff:127.0.0.2]/".to_owned(), "POSTWAY_ALLOW_PRIVATE_TARGETS"),
     ] {
         let receipt = gateway.send(&with_url(&url)).await.unwrap();
-        let record = reaches(&gateway, receipt.uid, State::Invalid).await;
+        let record = reaches(&gateway, receipt.uid, MessageState::Invalid).await;
         let (kind, data) = gateway.events(receipt.uid).await.pop().unwrap();
         assert_eq!(kind, EventKind::Invalid);
         assert_eq!((&data["check"], &data["code"]), (&json!("INTEGRITY"), &json!("INVALID_PAYLOAD")));
@@ -216,7 +216,7 @@ async fn a_source_that_fails_for_good_makes_the_message_invalid() {
 #[tokio::test]
 async fn tries_run_out() {
     let source = HttpSource::start().await;
-    source.serve("/a", Reply::status(503));
+    source.serve("/a", SourceReply::status(503));
     let gateway = TestGateway::new().await;
     let receipt = gateway.send(&with_url(&source.url("/a"))).await.unwrap();
     let _room = Room::open(&gateway);
@@ -226,11 +226,11 @@ async fn tries_run_out() {
             (record.events.len() == 1 + 2 * tries).then_some(record)
         };
         let record = until(later).await;
-        assert_eq!(record.summary.state, State::Scheduled(Wait::Fetch));
+        assert_eq!(record.summary.state, MessageState::Scheduled(ScheduleReason::Fetch));
         gateway.advance(Duration::from_secs(12 * 60 * 60));
         ring(&gateway).await;
     }
-    let record = reaches(&gateway, receipt.uid, State::Invalid).await;
+    let record = reaches(&gateway, receipt.uid, MessageState::Invalid).await;
     assert!(record.summary.error.unwrap().contains("tried 10 times"));
     assert_eq!(source.requests().len(), 10);
 }
@@ -238,22 +238,26 @@ async fn tries_run_out() {
 #[tokio::test]
 async fn a_later_time_is_kept() {
     let source = HttpSource::start().await;
-    source.serve("/a", Reply::ok("x"));
+    source.serve("/a", SourceReply::ok("x"));
     let gateway = TestGateway::new().await;
     let mut body = with_url(&source.url("/a"));
     body["send_at"] = json!(1_704_067_260);
     let receipt = gateway.send(&body).await.unwrap();
     let _room = Room::open(&gateway);
-    let record = reaches(&gateway, receipt.uid, State::Scheduled(Wait::SendAt)).await;
+    let record = reaches(&gateway, receipt.uid, MessageState::Scheduled(ScheduleReason::SendAt)).await;
     assert_eq!(record.summary.due_at, Some(Time::from_millis(NOW_MS + 60_000)));
     assert_eq!(attachment(&gateway.raw(receipt.uid).await), b"x");
 }
 
-fn cancelled(record: &MessageRecord, at: Time) -> Change {
-    Change {
+fn cancelled(record: &MessageRecord, at: Time) -> MessageChange {
+    MessageChange {
         uid: record.summary.uid,
-        fence: Fence { status: Status::Validating, token: None, version: Some(record.summary.version) },
-        to: State::Cancelled,
+        fence: WriteFence {
+            status: MessageStatus::Validating,
+            token: None,
+            version: Some(record.summary.version),
+        },
+        to: MessageState::Cancelled,
         at,
         due_at: None,
         keep_token: false,
@@ -276,32 +280,32 @@ fn cancelled(record: &MessageRecord, at: Time) -> Change {
 #[tokio::test]
 async fn a_message_cancelled_while_its_file_is_fetched_stays_cancelled() {
     let source = HttpSource::start().await;
-    let (gate, held) = Reply::ok("x").held();
+    let (gate, held) = SourceReply::ok("x").held();
     source.serve("/a", held);
     let gateway = TestGateway::new().await;
     let receipt = gateway.send(&with_url(&source.url("/a"))).await.unwrap();
     let room = Room::open(&gateway);
     source.wait_for(1, LONG).await;
     let record = gateway.stored(receipt.uid).await;
-    assert_eq!(record.summary.state, State::Validating);
+    assert_eq!(record.summary.state, MessageState::Validating);
     let change = cancelled(&record, Time::from_millis(NOW_MS));
     assert_eq!(gateway.store.apply(vec![change]).await.unwrap(), [true]);
     gate.send(true).unwrap();
     until(async || (!room.preparing.holds(receipt.uid)).then_some(())).await;
     let record = gateway.stored(receipt.uid).await;
-    assert_eq!((record.summary.state, record.raw), (State::Cancelled, Kept::Nowhere));
+    assert_eq!((record.summary.state, record.raw), (MessageState::Cancelled, BodyLocation::Nowhere));
 }
 
 #[tokio::test]
 async fn a_message_whose_request_is_gone_is_invalid_and_says_so() {
     let source = HttpSource::start().await;
-    source.serve("/a", Reply::ok("x"));
+    source.serve("/a", SourceReply::ok("x"));
     let gateway = TestGateway::new().await;
     let receipt = gateway.send(&with_url(&source.url("/a"))).await.unwrap();
     let record = gateway.stored(receipt.uid).await;
     // As after restoring the store without the body.
-    let lost = Change {
-        fence: Fence {
+    let lost = MessageChange {
+        fence: WriteFence {
             status: record.summary.state.status(),
             token: None,
             version: Some(record.summary.version),
@@ -315,7 +319,7 @@ async fn a_message_whose_request_is_gone_is_invalid_and_says_so() {
     };
     assert_eq!(gateway.store.apply(vec![lost]).await.unwrap(), [true]);
     let _room = Room::open(&gateway);
-    reaches(&gateway, receipt.uid, State::Invalid).await;
+    reaches(&gateway, receipt.uid, MessageState::Invalid).await;
     let (kind, data) = gateway.events(receipt.uid).await.pop().unwrap();
     assert_eq!(kind, EventKind::Invalid);
     assert_eq!((&data["check"], &data["code"]), (&json!("OUTBOX"), &json!("OUTBOX_NOT_FOUND")));
@@ -325,13 +329,13 @@ async fn a_message_whose_request_is_gone_is_invalid_and_says_so() {
 #[tokio::test]
 async fn what_has_expired_is_not_fetched_for_any_more() {
     let source = HttpSource::start().await;
-    source.serve("/a", Reply::status(503));
+    source.serve("/a", SourceReply::status(503));
     let gateway = TestGateway::new().await;
     let mut body = with_url(&source.url("/a"));
     body["expires_at"] = json!(1_704_067_202);
     let receipt = gateway.send(&body).await.unwrap();
     let _room = Room::open(&gateway);
-    reaches(&gateway, receipt.uid, State::Scheduled(Wait::Fetch)).await;
+    reaches(&gateway, receipt.uid, MessageState::Scheduled(ScheduleReason::Fetch)).await;
     gateway.advance(Duration::from_secs(60));
     ring(&gateway).await;
     assert_eq!(source.requests().len(), 1);
@@ -342,7 +346,7 @@ async fn what_has_expired_is_not_fetched_for_any_more() {
 #[tokio::test]
 async fn what_was_settled_at_the_door_holds() {
     let source = HttpSource::start().await;
-    source.serve("/a", Reply::ok("x"));
+    source.serve("/a", SourceReply::ok("x"));
     let settings: TenantSettings = serde_json::from_value(json!({"feedback_id": "shop-mail"})).unwrap();
     let gateway = GatewayPlan::with(settings).await;
     template::put(&gateway, template::source("t", 1, "first", "<p>first</p>")).await;
@@ -355,7 +359,7 @@ async fn what_was_settled_at_the_door_holds() {
     // A new door, without cached files.
     let again = crate::TestGateway { door: gateway.door_anew(), ..gateway };
     let _room = Room::open(&again);
-    reaches(&again, receipt.uid, State::Ready).await;
+    reaches(&again, receipt.uid, MessageState::Ready).await;
     let raw = again.raw(receipt.uid).await;
     assert!(raw.contains("first") && !raw.contains("second"), "{raw}");
     assert!(raw.contains("Feedback-ID: :relay:default:shop-mail"), "the account is the one of then: {raw}");
@@ -364,7 +368,7 @@ async fn what_was_settled_at_the_door_holds() {
 #[tokio::test]
 async fn a_template_that_is_deleted_meanwhile_makes_the_message_invalid() {
     let source = HttpSource::start().await;
-    source.serve("/a", Reply::ok("x"));
+    source.serve("/a", SourceReply::ok("x"));
     let gateway = TestGateway::new().await;
     template::put(&gateway, template::source("t", 1, "first", "<p>first</p>")).await;
     let mut body = template::of(json!({"name": "t"}));
@@ -373,7 +377,7 @@ async fn a_template_that_is_deleted_meanwhile_makes_the_message_invalid() {
     gateway.change(DirectoryChange::DeleteTemplate(tenant(), "t".parse().unwrap())).await;
     let again = crate::TestGateway { door: gateway.door_anew(), ..gateway };
     let _room = Room::open(&again);
-    let record = reaches(&again, receipt.uid, State::Invalid).await;
+    let record = reaches(&again, receipt.uid, MessageState::Invalid).await;
     assert!(record.summary.error.unwrap().contains("INVALID_TEMPLATE"));
 }
 
@@ -381,7 +385,7 @@ async fn a_template_that_is_deleted_meanwhile_makes_the_message_invalid() {
 async fn the_files_of_a_sensitive_message_are_kept_nowhere_else() {
     let source = HttpSource::start().await;
     for path in ["/secret", "/plain"] {
-        source.serve(path, Reply::ok(path));
+        source.serve(path, SourceReply::ok(path));
     }
     let folder = tempfile::tempdir().unwrap();
     let fetch = FetchConfig { cache_folder: Some(folder.path().to_owned()), ..FetchConfig::default() };
@@ -391,7 +395,7 @@ async fn the_files_of_a_sensitive_message_are_kept_nowhere_else() {
         let mut body = with_url(&source.url(path));
         body["sensitive"] = json!(path == "/secret");
         let receipt = gateway.send(&body).await.unwrap();
-        reaches(&gateway, receipt.uid, State::Ready).await;
+        reaches(&gateway, receipt.uid, MessageState::Ready).await;
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), kept, "{path}");
     }
 }
@@ -400,14 +404,14 @@ async fn the_files_of_a_sensitive_message_are_kept_nowhere_else() {
 async fn hanging() -> (Arc<TestGateway>, HttpSource) {
     let source = HttpSource::start().await;
     for number in 0..30 {
-        let reply = Reply::Stalled { declared: 20 << 20, body: vec![b'x'; 1 << 20] };
+        let reply = SourceReply::Stalled { declared: 20 << 20, body: vec![b'x'; 1 << 20] };
         source.serve(&format!("/{number}"), reply);
     }
-    source.serve("/whole", Reply::ok("whole"));
+    source.serve("/whole", SourceReply::ok("whole"));
     (Arc::new(TestGateway::new().await), source)
 }
 
-fn try_out(gateway: &Arc<TestGateway>, message: Value) -> JoinHandle<Result<Receipt, Refusal>> {
+fn try_out(gateway: &Arc<TestGateway>, message: Value) -> JoinHandle<Result<AcceptReceipt, Refusal>> {
     let gateway = Arc::clone(gateway);
     tokio::spawn(async move { gateway.try_out(&message).await })
 }
@@ -432,7 +436,7 @@ async fn dry_runs_fetch_within_the_places_of_their_tenant() {
     // Messages to send are prepared meanwhile.
     let receipt = gateway.send(&with_url(&source.url("/whole"))).await.unwrap();
     let _room = Room::open(&gateway);
-    reaches(&gateway, receipt.uid, State::Ready).await;
+    reaches(&gateway, receipt.uid, MessageState::Ready).await;
     // A dry run that is dropped frees its slot.
     hanging.iter().for_each(JoinHandle::abort);
     for one in hanging {

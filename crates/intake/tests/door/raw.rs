@@ -1,19 +1,19 @@
 //! Finished mail.
 
 use bytes::Bytes;
-use postway_domain::{Priority, RecipientKind};
-use postway_intake::{RawOptions, Receipt, Refusal};
+use postway_domain::{MessagePriority, RecipientKind};
+use postway_intake::{AcceptReceipt, RawOptions, Refusal};
 
 use crate::{TestGateway, claim, ctx, fields, keyed};
 
 const MAIL: &str = "From: Shop <shop@example.com>\nTo: a@example.net\nCc: b@example.net\nBcc: c@example.net\n\
                     Subject: hello\nMessage-ID: <mine@example.com>\n\nHi.\n";
 
-async fn send(gateway: &TestGateway, options: RawOptions, mail: &str) -> Result<Receipt, Refusal> {
+async fn send(gateway: &TestGateway, options: RawOptions, mail: &str) -> Result<AcceptReceipt, Refusal> {
     gateway.door.accept_raw(&ctx(), options, Bytes::copy_from_slice(mail.as_bytes())).await
 }
 
-async fn recipients(gateway: &TestGateway, receipt: &Receipt) -> Vec<(String, RecipientKind)> {
+async fn recipients(gateway: &TestGateway, receipt: &AcceptReceipt) -> Vec<(String, RecipientKind)> {
     gateway.stored(receipt.uid).await.recipients.into_iter().map(|to| (to.address, to.kind)).collect()
 }
 
@@ -58,7 +58,7 @@ async fn options_replace_the_envelope_and_set_the_terms() {
         [("b@example.net".to_owned(), RecipientKind::Cc), ("x@example.net".to_owned(), RecipientKind::Bcc)];
     assert_eq!(recipients(&gateway, &receipt).await, named);
     let lane = gateway.stored(receipt.uid).await.summary.lane;
-    assert_eq!((lane.account.as_str(), lane.priority), ("second", Priority::Immediate));
+    assert_eq!((lane.account.as_str(), lane.priority), ("second", MessagePriority::Immediate));
     assert_eq!(claim(&gateway, receipt.uid).await.sender, "bounce@example.com");
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postway_domain::Clock;
-use postway_intake::{RawOptions, Receipt, Refusal, RequestContext};
+use postway_intake::{AcceptReceipt, RawOptions, Refusal, RequestContext};
 use serde_json::json;
 
 use crate::{TestGateway, body_of, ctx, keyed, message};
@@ -13,8 +13,8 @@ fn is_conflict<T>(result: Result<T, Refusal>, name: &str) -> bool {
 }
 
 /// Asserts that the second answer equals the first and is marked as a repeat.
-fn assert_again(first: &Receipt, again: &Receipt) {
-    assert_eq!(again, &Receipt { is_repeat: true, ..first.clone() });
+fn assert_again(first: &AcceptReceipt, again: &AcceptReceipt) {
+    assert_eq!(again, &AcceptReceipt { is_repeat: true, ..first.clone() });
 }
 
 #[tokio::test]

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use postway_domain::{EventKind, State, Tenant, Time, message::Wait};
+use postway_domain::{EventKind, MessageState, Tenant, Time, message::ScheduleReason};
 use postway_intake::RequestContext;
-use postway_store::{Directory, Prepare, blob::Depot, record::Body};
-use postway_testkit::{HttpSource, Reply};
+use postway_store::{DirectoryStore, PreparationStore, blob::BlobStorage, record::StoredBody};
+use postway_testkit::{HttpSource, SourceReply};
 use serde_json::json;
 
 use crate::{
@@ -16,8 +16,8 @@ use crate::{
 #[tokio::test]
 async fn a_tenant_whose_source_is_silent_delays_no_other() {
     let source = HttpSource::start().await;
-    source.serve("/silent", Reply::Silent);
-    source.serve("/quick", Reply::ok("x"));
+    source.serve("/silent", SourceReply::Silent);
+    source.serve("/quick", SourceReply::ok("x"));
     let gateway = TestGateway::new().await;
     let other = Tenant::new("other".parse().unwrap(), "Other", Time::from_millis(NOW_MS));
     assert!(gateway.store.create_tenant(other).await.unwrap());
@@ -26,7 +26,7 @@ async fn a_tenant_whose_source_is_silent_delays_no_other() {
     // Each uses another URL, so that none waits for the same fetch.
     for n in 0..20 {
         let path = format!("/silent?{n}");
-        source.serve(&path, Reply::Silent);
+        source.serve(&path, SourceReply::Silent);
         gateway.send(&with_url(&source.url(&path))).await.unwrap();
     }
     let _room = Room::open(&gateway);
@@ -40,7 +40,7 @@ async fn a_tenant_whose_source_is_silent_delays_no_other() {
         use postway_store::Read;
         gateway.store.message(&theirs.tenant, &key).await.unwrap().unwrap().summary.state
     };
-    until(async || (state().await == State::Ready).then_some(())).await;
+    until(async || (state().await == MessageState::Ready).then_some(())).await;
     let silent = source.requests().iter().filter(|request| request.path.starts_with("/silent")).count();
     assert_eq!(silent, 8, "a tenant has its places and no more");
 }
@@ -48,7 +48,7 @@ async fn a_tenant_whose_source_is_silent_delays_no_other() {
 #[tokio::test]
 async fn a_stopped_preparer_gives_back_what_it_has_not_finished() {
     let source = HttpSource::start().await;
-    source.serve_in_turn("/a", vec![Reply::Silent, Reply::ok("x")]);
+    source.serve_in_turn("/a", vec![SourceReply::Silent, SourceReply::ok("x")]);
     let gateway = TestGateway::new().await;
     let receipt = gateway.send(&with_url(&source.url("/a"))).await.unwrap();
     let mut room = Room::open(&gateway);
@@ -58,10 +58,10 @@ async fn a_stopped_preparer_gives_back_what_it_has_not_finished() {
     (&mut room.task).await.unwrap();
     let record = gateway.stored(receipt.uid).await;
     let kinds: Vec<_> = record.events.iter().map(|event| event.kind).collect();
-    assert_eq!(record.summary.state, State::Accepted);
+    assert_eq!(record.summary.state, MessageState::Accepted);
     assert_eq!(kinds, [EventKind::Accepted, EventKind::Validating], "it had begun");
     assert!(!room.preparing.holds(receipt.uid));
-    let lease = postway_store::record::Lease {
+    let lease = postway_store::record::LeaseGrant {
         incarnation: postway_domain::Incarnation::new(Time::from_millis(NOW_MS), &mut rand::rng()),
         token: postway_domain::LeaseToken::new(&mut rand::rng()),
         until: Time::from_millis(NOW_MS + 1),
@@ -71,13 +71,13 @@ async fn a_stopped_preparer_gives_back_what_it_has_not_finished() {
     let request = postway_store::record::PrepareRequest { lease, now, wants };
     let job = gateway.store.claim_preparation(request).await.unwrap().remove(0);
     assert_eq!((job.uid, job.tries, job.lost_leases), (receipt.uid, 0, 0));
-    assert!(matches!(job.payload, Some(Body::Inline(_))));
+    assert!(matches!(job.payload, Some(StoredBody::Inline(_))));
 }
 
 #[tokio::test]
 async fn a_message_given_back_is_prepared_by_the_next() {
     let source = HttpSource::start().await;
-    source.serve_in_turn("/a", vec![Reply::Silent, Reply::ok("x")]);
+    source.serve_in_turn("/a", vec![SourceReply::Silent, SourceReply::ok("x")]);
     let gateway = TestGateway::new().await;
     let receipt = gateway.send(&with_url(&source.url("/a"))).await.unwrap();
     let mut first = Room::open(&gateway);
@@ -85,25 +85,25 @@ async fn a_message_given_back_is_prepared_by_the_next() {
     first.stop.cancel();
     (&mut first.task).await.unwrap();
     let _second = Room::open(&gateway);
-    reaches(&gateway, receipt.uid, State::Ready).await;
+    reaches(&gateway, receipt.uid, MessageState::Ready).await;
 }
 
 #[tokio::test]
 async fn while_the_place_for_blobs_is_away_messages_wait_and_none_is_refused() {
     let source = HttpSource::start().await;
     let large = "x".repeat(200 * 1024);
-    source.serve("/large", Reply::ok(large.as_str()));
+    source.serve("/large", SourceReply::ok(large.as_str()));
     let folder = tempfile::tempdir().unwrap();
     let blobs = folder.path().join("blobs");
-    let depot = Depot::open(&format!("file://{}", blobs.display())).unwrap();
-    let limits = postway_intake::Limits::default();
+    let depot = BlobStorage::open(&format!("file://{}", blobs.display())).unwrap();
+    let limits = postway_intake::IntakeLimits::default();
     let gateway = GatewayPlan { depot, limits, ..GatewayPlan::default() }.build().await;
     let receipt = gateway.send(&with_url(&source.url("/large"))).await.unwrap();
     let away = folder.path().join("away");
     std::fs::rename(&blobs, &away).unwrap();
     std::fs::write(&blobs, "in the way").unwrap();
     let _room = Room::open(&gateway);
-    let record = reaches(&gateway, receipt.uid, State::Scheduled(Wait::Fetch)).await;
+    let record = reaches(&gateway, receipt.uid, MessageState::Scheduled(ScheduleReason::Fetch)).await;
     assert!(record.summary.error.unwrap().contains("UNAVAILABLE"));
     let (kind, data) = gateway.events(receipt.uid).await.pop().unwrap();
     assert_eq!(kind, EventKind::Scheduled);
@@ -111,6 +111,6 @@ async fn while_the_place_for_blobs_is_away_messages_wait_and_none_is_refused() {
     std::fs::remove_file(&blobs).unwrap();
     std::fs::rename(&away, &blobs).unwrap();
     gateway.advance(Duration::from_secs(10));
-    reaches(&gateway, receipt.uid, State::Ready).await;
+    reaches(&gateway, receipt.uid, MessageState::Ready).await;
     assert_eq!(crate::prepare::attachment(&gateway.raw(receipt.uid).await), large.as_bytes());
 }

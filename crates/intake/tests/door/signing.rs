@@ -5,7 +5,7 @@ use postway_domain::{
     Account, AccountKind, AccountSettings, DkimAlgorithm, DkimKey, Time, secret::SecretKey,
 };
 use postway_intake::{RawOptions, Refusal, signing};
-use postway_store::{Directory, record::DirectoryChange};
+use postway_store::{DirectoryStore, record::DirectoryChange};
 use postway_testkit::Dkimpy;
 use serde_json::json;
 

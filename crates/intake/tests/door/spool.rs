@@ -8,21 +8,21 @@ use std::{
 };
 
 use postway_domain::{DkimAlgorithm, Time, secret::SecretKey};
-use postway_intake::{Spool, signing};
+use postway_intake::{SpoolFolder, signing};
 use postway_store::{
     Read,
-    record::{DirectoryChange, Filter},
+    record::{DirectoryChange, MessageFilter},
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{NOW_MS, TestGateway, tenant};
 
-fn spool(gateway: &TestGateway, folder: &Path) -> Spool {
-    Spool::open(Arc::clone(&gateway.door), folder.to_owned(), tenant()).unwrap()
+fn spool(gateway: &TestGateway, folder: &Path) -> SpoolFolder {
+    SpoolFolder::open(Arc::clone(&gateway.door), folder.to_owned(), tenant()).unwrap()
 }
 
-async fn take(spool: &Spool) {
+async fn take(spool: &SpoolFolder) {
     spool.take_waiting(&CancellationToken::new()).await.unwrap();
 }
 
@@ -51,7 +51,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 async fn subjects(gateway: &TestGateway) -> Vec<String> {
-    let messages = gateway.store.messages(&tenant(), &Filter::default(), None, 1_000).await.unwrap();
+    let messages = gateway.store.messages(&tenant(), &MessageFilter::default(), None, 1_000).await.unwrap();
     let mut subjects: Vec<_> = messages.into_iter().map(|message| message.subject).collect();
     subjects.sort();
     subjects
@@ -67,7 +67,8 @@ async fn a_file_becomes_a_message_and_goes_away() {
     assert!(
         names(&folder.path().join("taken")).is_empty() && names(&folder.path().join("failed")).is_empty()
     );
-    let stored = gateway.store.messages(&tenant(), &Filter::default(), None, 10).await.unwrap().remove(0);
+    let stored =
+        gateway.store.messages(&tenant(), &MessageFilter::default(), None, 10).await.unwrap().remove(0);
     assert!(stored.request_id.unwrap().starts_with("spool-"));
     let raw = gateway.raw(stored.uid).await;
     for said in ["Reply-To: <help@example.com>", "X-Order: 1", "Subject: a", "<p>x</p>"] {

@@ -1,7 +1,7 @@
 //! Messages made from templates.
 
 use postway_domain::{Template, Time, tenant::TenantSettings};
-use postway_intake::{PreviewOf, Refusal};
+use postway_intake::{PreviewTarget, Refusal};
 use postway_store::record::DirectoryChange;
 use serde_json::{Value, json};
 
@@ -170,7 +170,7 @@ async fn another_tenants_template_is_unknown() {
 #[tokio::test]
 async fn a_preview_shows_what_would_be_sent_and_why_it_would_not() {
     let gateway = gateway().await;
-    let stored = PreviewOf::Stored { name: "welcome".parse().unwrap(), version: None };
+    let stored = PreviewTarget::Stored { name: "welcome".parse().unwrap(), version: None };
     let variables = json!({"name": "Ada", "sum": 1}).to_string();
     let preview = gateway.door.preview(&tenant(), stored.clone(), &variables).await.unwrap();
     assert_eq!((preview.version, preview.subject.as_str()), (Some(1), "Hi Ada"));
@@ -179,7 +179,7 @@ async fn a_preview_shows_what_would_be_sent_and_why_it_would_not() {
     let refused = gateway.door.preview(&tenant(), stored, "{}").await;
     assert_eq!(faults(refused), [("subject".to_owned(), "INVALID_TEMPLATE")]);
     let bad = source("draft", 1, &"x".repeat(151), "<script>x</script>");
-    let preview = gateway.door.preview(&tenant(), PreviewOf::Source(Box::new(bad)), "{}").await.unwrap();
+    let preview = gateway.door.preview(&tenant(), PreviewTarget::Source(Box::new(bad)), "{}").await.unwrap();
     let fields: Vec<_> = preview.warnings.iter().map(|warning| warning.field.as_str()).collect();
     assert_eq!((preview.version, fields), (None, vec!["html", "subject"]));
 }
@@ -189,7 +189,7 @@ async fn a_preview_warns_of_all_that_a_message_is_refused_for() {
     let gateway = gateway().await;
     let draft = |text: &str| {
         let template = Template { html: None, text: Some(text.to_owned()), ..source("draft", 1, "s", "") };
-        PreviewOf::Source(Box::new(template))
+        PreviewTarget::Source(Box::new(template))
     };
     let variables = json!({"nul": "\u{0}", "blank": ""}).to_string();
     for (text, is_refused) in [("{{ nul }}", true), ("{{ blank }}", true), ("Hi", false)] {
@@ -225,7 +225,7 @@ async fn variables_are_bounded_before_they_are_built() {
         let refused = send(&json).await;
         assert_eq!(fields(refused.clone()), ["template.variables"]);
         assert!(complaint(refused.clone()).contains(limit), "{}: {}", json.len(), complaint(refused));
-        let preview = PreviewOf::Stored { name: "welcome".parse().unwrap(), version: None };
+        let preview = PreviewTarget::Stored { name: "welcome".parse().unwrap(), version: None };
         let refused = gateway.door.preview(&tenant(), preview, &json).await.map(drop);
         assert_eq!(fields(refused), ["variables"]);
         let batch = format!("{{\"messages\":[{},{}]}}", with_variables(&json), message(json!({})));

@@ -1,7 +1,7 @@
 //! Accounts and tokens: what the triggers do, and when mails are sent.
 
-use postway_domain::Priority;
-use postway_intake::outbox::Standing;
+use postway_domain::MessagePriority;
+use postway_intake::outbox::SourceState;
 
 use sqlx::postgres::PgListener;
 
@@ -24,7 +24,7 @@ async fn a_new_account_gets_its_activation_mail_and_no_secret_stays_behind() {
     until(&database, STATES, "activation mailed").await;
     let id = mail_of(&database, 1);
     let message = gateway.message(&id).await.unwrap().summary;
-    assert!(message.sensitive && message.lane.priority == Priority::Immediate);
+    assert!(message.sensitive && message.lane.priority == MessagePriority::Immediate);
     let lasts = message.expires_at.unwrap().since(gateway.clock_now());
     assert!((880..=900).contains(&lasts.as_secs()), "{lasts:?}");
     let mail = gateway.mail(&id).await;
@@ -268,7 +268,7 @@ async fn tokens_wait_while_the_sandbox_would_take_their_mail() {
             error => Err(error),
         }
     };
-    assert_eq!(eventually("the source to say why it waits", waiting).await, Standing::Serving);
+    assert_eq!(eventually("the source to say why it waits", waiting).await, SourceState::Serving);
     assert_eq!(
         database.run("SELECT state, mail_status IS NULL FROM tokens"),
         "issued|t",

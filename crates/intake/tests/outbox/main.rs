@@ -19,23 +19,26 @@ use std::{
 
 use async_trait::async_trait;
 use postway_domain::{
-    Account, AccountSettings, Clock, EventKind, State, Tenant, TenantId, TenantSettings, Time,
-    message::{Input, Rest},
+    Account, AccountSettings, Clock, EventKind, MessageState, Tenant, TenantId, TenantSettings, Time,
+    message::{OtherRecipients, TransitionInput},
     secret::SecretKey,
 };
 use postway_intake::{
-    Door, DoorParts, FetchConfig, Limits,
-    outbox::{Accounts, Desk, Outbox, OutboxNode, Source, SourceUrl, install},
+    Door, DoorParts, FetchConfig, IntakeLimits,
+    outbox::{OutboxAccounts, OutboxNode, OutboxRunner, OutboxSource, OutboxStatusApi, SourceUrl, install},
 };
 use postway_net::{
-    Guard,
+    AddressGuard,
     http::{HttpClient, HttpSettings},
 };
 use postway_store::{
-    Directory, Read, Report, StoreError, Work,
-    blob::Depot,
+    DirectoryStore, Read, ReportStore, StoreError, WorkStore,
+    blob::BlobStorage,
     memory::MemoryStore,
-    record::{Change, Changed, DirectoryChange, Fence, Filter, MessageKey, MessageRecord, NewEvent},
+    record::{
+        ChangeResult, DirectoryChange, MessageChange, MessageFilter, MessageKey, MessageRecord, NewEvent,
+        WriteFence,
+    },
 };
 use postway_testkit::postgres::PostgresDatabase;
 use tokio::{task::JoinHandle, time::Instant};
@@ -101,12 +104,12 @@ impl TestGateway {
         assert!(store.create_account(account).await.unwrap());
         let door = Arc::new(Door::new(DoorParts {
             store: store.clone(),
-            depot: Arc::new(Depot::memory()),
+            depot: Arc::new(BlobStorage::memory()),
             clock: clock.clone(),
             secret_key: Arc::new(secret_key()),
-            http: HttpClient::new(Arc::new(Guard::new(Vec::new())), HttpSettings::default()),
+            http: HttpClient::new(Arc::new(AddressGuard::new(Vec::new())), HttpSettings::default()),
             fetch: FetchConfig::default(),
-            limits: Limits::default(),
+            limits: IntakeLimits::default(),
             mail_domain: "postway.example".to_owned(),
             public_url: None,
         }));
@@ -118,21 +121,21 @@ impl TestGateway {
     }
 
     /// Serves a source until the guard is stopped.
-    fn serve(&self, source: Source) -> ServedSource {
+    fn serve(&self, source: OutboxSource) -> ServedSource {
         self.serve_under(source, &secret_key())
     }
 
     /// Serves a source with another secret key.
-    fn serve_under(&self, source: Source, secret_key: &SecretKey) -> ServedSource {
+    fn serve_under(&self, source: OutboxSource, secret_key: &SecretKey) -> ServedSource {
         let node = Arc::new(TestNode(AtomicBool::new(true)));
-        let outbox = Outbox::new(source, self.door.clone(), node.clone(), secret_key).unwrap();
+        let outbox = OutboxRunner::new(source, self.door.clone(), node.clone(), secret_key).unwrap();
         let (outbox, stop) = (Arc::new(outbox), CancellationToken::new());
         let task = tokio::spawn(outbox.clone().run(stop.clone()));
         ServedSource { outbox, node, stop, task }
     }
 
     async fn count(&self) -> usize {
-        self.store.messages(&tenant(), &Filter::default(), None, 100_000).await.unwrap().len()
+        self.store.messages(&tenant(), &MessageFilter::default(), None, 100_000).await.unwrap().len()
     }
 
     async fn message(&self, client_id: &str) -> Option<MessageRecord> {
@@ -152,9 +155,11 @@ impl TestGateway {
     /// Ends a message, and waits until the feed has the event.
     async fn cancel(&self, client_id: &str) {
         let summary = self.message(client_id).await.unwrap().summary;
-        let fence = Fence { status: summary.state.status(), token: None, version: Some(summary.version) };
-        let cancel = Input::Cancel(Rest::Nothing);
-        let change = Change::step(summary.uid, fence, summary.state, cancel, self.clock.now()).unwrap();
+        let fence =
+            WriteFence { status: summary.state.status(), token: None, version: Some(summary.version) };
+        let cancel = TransitionInput::Cancel(OtherRecipients::Nothing);
+        let change =
+            MessageChange::step(summary.uid, fence, summary.state, cancel, self.clock.now()).unwrap();
         assert_eq!(self.store.apply(vec![change]).await.unwrap(), [true]);
         self.tell().await;
     }
@@ -166,17 +171,18 @@ impl TestGateway {
         let version = changed.version;
         let change =
             DirectoryChange::UpdateTenant(Tenant { settings, version: version + 1, ..changed }, version);
-        assert_eq!(self.store.change(change, None).await.unwrap(), Changed::Done);
+        assert_eq!(self.store.change(change, None).await.unwrap(), ChangeResult::Done);
     }
 
     /// Ends a message as the sandbox does, and waits until the feed has the event.
     async fn capture(&self, client_id: &str) {
         let summary = self.message(client_id).await.unwrap().summary;
-        let fence = Fence { status: summary.state.status(), token: None, version: Some(summary.version) };
+        let fence =
+            WriteFence { status: summary.state.status(), token: None, version: Some(summary.version) };
         let (at, uid) = (self.clock.now(), summary.uid);
-        let cancel = Input::Cancel(Rest::Nothing);
-        let mut change = Change::step(uid, fence, summary.state, cancel, at).unwrap();
-        change.to = State::Captured;
+        let cancel = TransitionInput::Cancel(OtherRecipients::Nothing);
+        let mut change = MessageChange::step(uid, fence, summary.state, cancel, at).unwrap();
+        change.to = MessageState::Captured;
         change.error = None;
         change.events = vec![NewEvent { kind: EventKind::Captured, data: None }];
         assert_eq!(self.store.apply(vec![change]).await.unwrap(), [true]);
@@ -191,14 +197,14 @@ impl TestGateway {
         self.clock.now()
     }
 
-    fn desk(&self, served: &ServedSource) -> Desk {
-        Desk::new(vec![served.outbox.clone()], &secret_key()).unwrap()
+    fn desk(&self, served: &ServedSource) -> OutboxStatusApi {
+        OutboxStatusApi::new(vec![served.outbox.clone()], &secret_key()).unwrap()
     }
 }
 
 /// A source that is served.
 struct ServedSource {
-    outbox: Arc<Outbox>,
+    outbox: Arc<OutboxRunner>,
     node: Arc<TestNode>,
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -232,8 +238,8 @@ fn rotated_key() -> SecretKey {
 }
 
 /// A source that imports rows at once.
-fn source(url: &str) -> Source {
-    Source {
+fn source(url: &str) -> OutboxSource {
+    OutboxSource {
         name: "app".to_owned(),
         url: SourceUrl::parse(url).unwrap(),
         schema: "postway".to_owned(),
@@ -247,15 +253,15 @@ fn source(url: &str) -> Source {
     }
 }
 
-fn with_accounts(url: &str) -> Source {
-    let accounts = Accounts {
+fn with_accounts(url: &str) -> OutboxSource {
+    let accounts = OutboxAccounts {
         schema: "public".to_owned(),
         link_base_url: "https://app.example.com".to_owned(),
         activation_path: "/activate".to_owned(),
         recovery_path: "/recover".to_owned(),
         link_key: None,
     };
-    Source { accounts: Some(accounts), ..source(url) }
+    OutboxSource { accounts: Some(accounts), ..source(url) }
 }
 
 async fn installed(accounts: bool) -> PostgresDatabase {
@@ -265,7 +271,7 @@ async fn installed(accounts: bool) -> PostgresDatabase {
 }
 
 async fn install_into(url: &str, accounts: bool) {
-    let plan = install::Plan {
+    let plan = install::InstallPlan {
         schema: "postway".to_owned(),
         accounts_schema: accounts.then(|| "public".to_owned()),
         keep_secrets: false,
@@ -299,5 +305,5 @@ async fn eventually<T, E: std::fmt::Debug>(what: &str, mut look: impl AsyncFnMut
 }
 
 fn is_cancelled(record: &MessageRecord) -> bool {
-    record.summary.state == State::Cancelled
+    record.summary.state == MessageState::Cancelled
 }

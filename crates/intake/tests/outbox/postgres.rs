@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use postway_intake::outbox::{Source, Standing};
+use postway_intake::outbox::{OutboxSource, SourceState};
 use sqlx::{AssertSqlSafe, Connection};
 
 use super::{TestGateway, eventually, install_into, installed, source, until};
@@ -146,16 +146,16 @@ async fn a_node_without_the_duty_leaves_the_source_alone() {
     let gateway = TestGateway::beside(&database).await;
     let served = gateway.serve(source(&database.url()));
     let desk = gateway.desk(&served);
-    let standing = async |wanted: Standing| {
+    let standing = async |wanted: SourceState| {
         eventually("the standing", async || {
             let found = desk.status(&*gateway.store, None).await.remove(0);
             if found.standing == wanted && found.waiting.is_some() { Ok(found) } else { Err(found) }
         })
         .await
     };
-    standing(Standing::Serving).await;
+    standing(SourceState::Serving).await;
     served.node.0.store(false, Ordering::Relaxed);
-    let elsewhere = standing(Standing::Elsewhere).await;
+    let elsewhere = standing(SourceState::Elsewhere).await;
     assert!(elsewhere.database.starts_with("postgres://postway@127.0.0.1"), "{}", elsewhere.database);
     database.run("INSERT INTO postway.outbox (\"to\", subject, text) VALUES ('a@example.net', 's', 't')");
     assert_eq!(desk.status(&*gateway.store, None).await[0].waiting, Some(1));
@@ -169,7 +169,7 @@ async fn a_round_begins_when_enough_rows_wait_or_the_first_has_waited_long_enoug
     let database = installed(false).await;
     let gateway = TestGateway::beside(&database).await;
     let serve = async |batch_timeout: u64| {
-        let served = gateway.serve(Source {
+        let served = gateway.serve(OutboxSource {
             batch_timeout: Duration::from_secs(batch_timeout),
             poll: Duration::from_secs(600),
             batch_limit: 3,
@@ -179,7 +179,7 @@ async fn a_round_begins_when_enough_rows_wait_or_the_first_has_waited_long_enoug
         let desk = gateway.desk(&served);
         eventually("it to be served", async || {
             let found = desk.status(&*gateway.store, None).await.remove(0);
-            let is_served = found.standing == Standing::Serving && found.waiting.is_some();
+            let is_served = found.standing == SourceState::Serving && found.waiting.is_some();
             is_served.then_some(()).ok_or(found)
         })
         .await;

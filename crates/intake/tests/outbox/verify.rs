@@ -1,6 +1,6 @@
 //! Verifying tokens: valid, invalid, and how often a code may be guessed.
 
-use postway_intake::outbox::{Desk, Finding, Presented};
+use postway_intake::outbox::{OutboxStatusApi, PresentedToken, TokenCheck};
 use postway_testkit::postgres::PostgresDatabase;
 
 use super::{ServedSource, TestGateway, installed, rotated_key, tenant, until, with_accounts};
@@ -8,7 +8,7 @@ use super::{ServedSource, TestGateway, installed, rotated_key, tenant, until, wi
 struct MailedToken {
     gateway: TestGateway,
     database: PostgresDatabase,
-    desk: Desk,
+    desk: OutboxStatusApi,
     served: ServedSource,
     token: String,
     code: String,
@@ -34,13 +34,13 @@ async fn said(database: &PostgresDatabase, gateway: &TestGateway) -> (String, St
 }
 
 impl MailedToken {
-    async fn verify(&self, token: &str, path: &str, code: Option<&str>, consume: bool) -> Finding {
+    async fn verify(&self, token: &str, path: &str, code: Option<&str>, consume: bool) -> TokenCheck {
         let (token, path, code) = (token.to_owned(), path.to_owned(), code.map(str::to_owned));
-        self.desk.verify(&tenant(), &Presented { token, path, code, consume }).await.unwrap()
+        self.desk.verify(&tenant(), &PresentedToken { token, path, code, consume }).await.unwrap()
     }
 
-    fn good(&self, consumed: bool) -> Finding {
-        Finding::Valid { action: "activation", account: 1, login: "ada".to_owned(), consumed }
+    fn good(&self, consumed: bool) -> TokenCheck {
+        TokenCheck::Valid { action: "activation", account: 1, login: "ada".to_owned(), consumed }
     }
 }
 
@@ -49,20 +49,24 @@ async fn a_token_is_good_for_its_path_until_it_is_consumed() {
     let mailed = mailed().await;
     assert_eq!(mailed.code.len(), 5);
     assert_eq!(mailed.verify(&mailed.token, "/activate", None, false).await, mailed.good(false));
-    assert_eq!(mailed.verify(&mailed.token, "/recover", None, false).await, Finding::Invalid("path"));
-    assert_eq!(mailed.verify("AAAA", "/activate", None, false).await, Finding::Invalid("malformed"));
+    assert_eq!(mailed.verify(&mailed.token, "/recover", None, false).await, TokenCheck::Invalid("path"));
+    assert_eq!(mailed.verify("AAAA", "/activate", None, false).await, TokenCheck::Invalid("malformed"));
     // The signature of another secret.
     let first = if mailed.token.starts_with('A') { "B" } else { "A" };
     let other = format!("{first}{}", &mailed.token[1..]);
-    assert_eq!(mailed.verify(&other, "/activate", None, false).await, Finding::Invalid("unknown"));
-    let presented =
-        Presented { token: mailed.token.clone(), path: "/activate".to_owned(), code: None, consume: false };
+    assert_eq!(mailed.verify(&other, "/activate", None, false).await, TokenCheck::Invalid("unknown"));
+    let presented = PresentedToken {
+        token: mailed.token.clone(),
+        path: "/activate".to_owned(),
+        code: None,
+        consume: false,
+    };
     let elsewhere = mailed.desk.verify(&"other".parse().unwrap(), &presented).await.unwrap();
-    assert_eq!(elsewhere, Finding::Invalid("unknown"));
+    assert_eq!(elsewhere, TokenCheck::Invalid("unknown"));
 
     assert_eq!(mailed.verify(&mailed.token, "/activate", Some(&mailed.code), true).await, mailed.good(true));
     assert_eq!(mailed.database.run("SELECT status FROM accounts"), "active");
-    assert_eq!(mailed.verify(&mailed.token, "/activate", None, false).await, Finding::Invalid("consumed"));
+    assert_eq!(mailed.verify(&mailed.token, "/activate", None, false).await, TokenCheck::Invalid("consumed"));
     mailed.served.stop().await;
 }
 
@@ -73,7 +77,7 @@ async fn the_fifth_wrong_code_ends_the_token() {
     for _ in 0..4 {
         assert_eq!(
             mailed.verify(&mailed.token, "/activate", Some(wrong), true).await,
-            Finding::Invalid("code")
+            TokenCheck::Invalid("code")
         );
     }
     assert_eq!(
@@ -82,10 +86,10 @@ async fn the_fifth_wrong_code_ends_the_token() {
     );
     assert_eq!(
         mailed.verify(&mailed.token, "/activate", Some(wrong), true).await,
-        Finding::Invalid("attempts")
+        TokenCheck::Invalid("attempts")
     );
     let now = mailed.verify(&mailed.token, "/activate", Some(&mailed.code), true).await;
-    assert_eq!(now, Finding::Invalid("attempts"));
+    assert_eq!(now, TokenCheck::Invalid("attempts"));
     assert_eq!(mailed.database.run("SELECT state FROM tokens"), "revoked");
     assert_eq!(mailed.database.run("SELECT status FROM accounts"), "provisioned");
     mailed.served.stop().await;
@@ -95,7 +99,7 @@ async fn the_fifth_wrong_code_ends_the_token() {
 async fn a_token_whose_time_is_over_is_not_good() {
     let mailed = mailed().await;
     mailed.database.run("UPDATE tokens SET expires_at = 1");
-    assert_eq!(mailed.verify(&mailed.token, "/activate", None, true).await, Finding::Invalid("expired"));
+    assert_eq!(mailed.verify(&mailed.token, "/activate", None, true).await, TokenCheck::Invalid("expired"));
     assert_eq!(mailed.database.run("SELECT status FROM accounts"), "provisioned");
     mailed.served.stop().await;
 }
@@ -103,7 +107,7 @@ async fn a_token_whose_time_is_over_is_not_good() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_is_out_outlives_the_secret_key_it_was_made_under() {
     let mut mailed = mailed().await;
-    mailed.desk = Desk::new(vec![mailed.served.outbox.clone()], &rotated_key()).unwrap();
+    mailed.desk = OutboxStatusApi::new(vec![mailed.served.outbox.clone()], &rotated_key()).unwrap();
     for _ in 0..6 {
         let found = mailed.verify(&mailed.token, "/activate", Some(&mailed.code), false).await;
         assert_eq!(found, mailed.good(false));
@@ -115,7 +119,7 @@ async fn a_token_that_is_out_outlives_the_secret_key_it_was_made_under() {
     );
     let wrong = if mailed.code == "00000" { "00001" } else { "00000" };
     let found = mailed.verify(&mailed.token, "/activate", Some(wrong), true).await;
-    assert_eq!(found, Finding::Invalid("code"), "a wrong one is");
+    assert_eq!(found, TokenCheck::Invalid("code"), "a wrong one is");
     assert_eq!(mailed.verify(&mailed.token, "/activate", Some(&mailed.code), true).await, mailed.good(true));
     mailed.served.stop().await;
 }
@@ -133,7 +137,7 @@ async fn a_mail_that_was_accepted_under_the_old_key_keeps_its_link_and_code() {
     let served = gateway.serve_under(with_accounts(&database.url()), &rotated_key());
     until(&database, "SELECT state FROM tokens", "mailed").await;
     assert_eq!(gateway.count().await, 1, "it is the same mail");
-    let desk = Desk::new(vec![served.outbox.clone()], &rotated_key()).unwrap();
+    let desk = OutboxStatusApi::new(vec![served.outbox.clone()], &rotated_key()).unwrap();
     let again = MailedToken { gateway, database, desk, served, token, code };
     assert_eq!(again.verify(&again.token, "/activate", Some(&again.code), true).await, again.good(true));
     again.served.stop().await;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use postway_domain::{Priority, RecipientKind, TenantSettings};
+use postway_domain::{MessagePriority, RecipientKind, TenantSettings};
 
 use crate::{MAIL, TestGateway, config, uid_of};
 
@@ -70,7 +70,7 @@ async fn header_fields_choose_options_and_do_not_leave() {
     let lane = &stored.summary.lane;
     assert_eq!(
         (lane.batch.as_ref().map(|batch| batch.as_str()), lane.priority),
-        (Some("news"), Priority::High)
+        (Some("news"), MessagePriority::High)
     );
     assert_eq!(stored.summary.tags, ["a", "b"]);
     let raw = gateway.raw(uid).await;

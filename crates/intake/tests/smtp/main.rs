@@ -27,21 +27,24 @@ use postway_domain::{
     secret::SecretKey,
 };
 use postway_intake::{
-    Door, DoorParts, FetchConfig, Limits,
+    Door, DoorParts, FetchConfig, IntakeLimits,
     smtp::{
-        AdmittedSender, Denied, Gatekeeper, Listener, OpenNetwork, ProvenKey, ScramCandidate, ScramOffer,
-        Service, SmtpConfig,
+        AdmittedSender, OpenNetwork, ProvenKey, ScramCandidate, ScramOffer, SmtpAuthenticator, SmtpConfig,
+        SmtpDenial, SmtpListener, SmtpService,
     },
 };
 use postway_net::{
-    Guard,
+    AddressGuard,
     http::{HttpClient, HttpSettings},
 };
 use postway_store::{
-    Directory, Read, StoreError, Work,
-    blob::Depot,
+    DirectoryStore, Read, StoreError, WorkStore,
+    blob::BlobStorage,
     memory::MemoryStore,
-    record::{AccountKey, AccountWant, ClaimRequest, Claimed, Filter, Lease, MessageKey, MessageRecord},
+    record::{
+        AccountKey, AccountWant, ClaimRequest, ClaimedMessage, LeaseGrant, MessageFilter, MessageKey,
+        MessageRecord,
+    },
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -73,10 +76,10 @@ struct TestKeys {
 }
 
 #[async_trait::async_trait]
-impl Gatekeeper for TestKeys {
-    async fn admit(&self, username: &str, key: &[u8], _peer: IpAddr) -> Result<AdmittedSender, Denied> {
+impl SmtpAuthenticator for TestKeys {
+    async fn admit(&self, username: &str, key: &[u8], _peer: IpAddr) -> Result<AdmittedSender, SmtpDenial> {
         if self.away.load(Ordering::Relaxed) {
-            return Err(Denied::Unavailable(StoreError::Unavailable("away".to_owned())));
+            return Err(SmtpDenial::Unavailable(StoreError::Unavailable("away".to_owned())));
         }
         let key = String::from_utf8_lossy(key).into_owned();
         match key.starts_with("good") && !self.revoked.lock().unwrap().contains(&key) {
@@ -89,12 +92,12 @@ impl Gatekeeper for TestKeys {
                 })
             }
             true => Ok(AdmittedSender::unbound(username.parse().unwrap())),
-            false if key == "later" => Err(Denied::Later("too many wrong keys: wait".to_owned())),
-            false => Err(Denied::Refused("this key does not open".to_owned())),
+            false if key == "later" => Err(SmtpDenial::Later("too many wrong keys: wait".to_owned())),
+            false => Err(SmtpDenial::Refused("this key does not open".to_owned())),
         }
     }
 
-    async fn scram_offer(&self, username: &str, _peer: IpAddr) -> Result<ScramOffer, Denied> {
+    async fn scram_offer(&self, username: &str, _peer: IpAddr) -> Result<ScramOffer, SmtpDenial> {
         let salt = [5; SALT_BYTES];
         let candidate = |key: &str| ScramCandidate {
             verifier: ScramVerifier::of(key, salt),
@@ -104,18 +107,18 @@ impl Gatekeeper for TestKeys {
         Ok(ScramOffer { salt: salt.to_vec(), iterations: ITERATIONS, candidates })
     }
 
-    async fn admit_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<AdmittedSender, Denied> {
+    async fn admit_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<AdmittedSender, SmtpDenial> {
         assert_eq!(*key, ProvenKey::Tenant(KeyDigest::of(b"good")));
         self.admit("default", b"good", peer).await
     }
 
-    async fn refuse_proof(&self, _peer: IpAddr) -> Denied {
-        Denied::Refused("this key does not open by SCRAM".to_owned())
+    async fn refuse_proof(&self, _peer: IpAddr) -> SmtpDenial {
+        SmtpDenial::Refused("this key does not open by SCRAM".to_owned())
     }
 
-    async fn admit_network(&self, open: &OpenNetwork) -> Result<AdmittedSender, Denied> {
+    async fn admit_network(&self, open: &OpenNetwork) -> Result<AdmittedSender, SmtpDenial> {
         match self.away.load(Ordering::Relaxed) {
-            true => Err(Denied::Unavailable(StoreError::Unavailable("away".to_owned()))),
+            true => Err(SmtpDenial::Unavailable(StoreError::Unavailable("away".to_owned()))),
             false => Ok(AdmittedSender::unbound(open.tenant.clone())),
         }
     }
@@ -128,7 +131,7 @@ struct TestGateway {
     keys: Arc<TestKeys>,
     address: Option<SocketAddr>,
     tls_address: Option<SocketAddr>,
-    service: watch::Sender<Option<Service>>,
+    service: watch::Sender<Option<SmtpService>>,
     stop: CancellationToken,
     serving: JoinHandle<()>,
 }
@@ -140,7 +143,7 @@ impl TestGateway {
 
     async fn with(config: SmtpConfig, settings: TenantSettings) -> Self {
         let gateway = Self::unopened(config, settings).await;
-        let service = Service { door: gateway.door.clone(), gatekeeper: gateway.keys.clone() };
+        let service = SmtpService { door: gateway.door.clone(), gatekeeper: gateway.keys.clone() };
         gateway.service.send_replace(Some(service));
         gateway
     }
@@ -166,16 +169,16 @@ impl TestGateway {
         assert!(store.create_account(account).await.unwrap());
         let door = Arc::new(Door::new(DoorParts {
             store: store.clone(),
-            depot: Arc::new(Depot::memory()),
+            depot: Arc::new(BlobStorage::memory()),
             clock: Arc::new(FixedClock),
             secret_key: Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()),
-            http: HttpClient::new(Arc::new(Guard::new(Vec::new())), HttpSettings::default()),
+            http: HttpClient::new(Arc::new(AddressGuard::new(Vec::new())), HttpSettings::default()),
             fetch: FetchConfig::default(),
-            limits: Limits { message_bytes_max: 64 * 1024, ..Limits::default() },
+            limits: IntakeLimits { message_bytes_max: 64 * 1024, ..IntakeLimits::default() },
             mail_domain: "postway.example".to_owned(),
             public_url: None,
         }));
-        let listener = Listener::bind(config).await.unwrap();
+        let listener = SmtpListener::bind(config).await.unwrap();
         let (address, tls_address) = (listener.address(), listener.tls_address());
         let (service, served) = watch::channel(None);
         let stop = CancellationToken::new();
@@ -202,7 +205,7 @@ impl TestGateway {
     }
 
     async fn count(&self) -> usize {
-        self.store.messages(&tenant(), &Filter::default(), None, 10_000).await.unwrap().len()
+        self.store.messages(&tenant(), &MessageFilter::default(), None, 10_000).await.unwrap().len()
     }
 
     async fn stored(&self, uid: MessageUid) -> MessageRecord {
@@ -215,12 +218,12 @@ impl TestGateway {
     }
 
     /// Claims a message as a worker would.
-    async fn claimed(&self) -> Vec<Claimed> {
+    async fn claimed(&self) -> Vec<ClaimedMessage> {
         let (now, mut random) = (FixedClock.now(), rand::rng());
         let account = AccountKey { tenant: tenant(), account: "relay".parse().unwrap() };
         let request = ClaimRequest {
             wants: vec![AccountWant::unlimited(account, 1_000, false)],
-            lease: Lease {
+            lease: LeaseGrant {
                 incarnation: Incarnation::new(now, &mut random),
                 token: LeaseToken::new(&mut random),
                 until: now.plus(Duration::from_secs(60)),

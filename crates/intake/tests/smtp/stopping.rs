@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postway_domain::TenantSettings;
-use postway_intake::smtp::Service;
+use postway_intake::smtp::SmtpService;
 use tokio::time::timeout;
 
 use crate::{MAIL, PATIENCE, TestGateway, config, uid_of};
@@ -15,7 +15,7 @@ async fn who_comes_before_the_store_is_told_to_come_again() {
     let told = early.reply().await;
     assert!(told.starts_with("421 4.3.2 mx.example this server is starting"), "{told}");
     assert!(early.is_over().await);
-    let service = Service { door: gateway.door.clone(), gatekeeper: gateway.keys.clone() };
+    let service = SmtpService { door: gateway.door.clone(), gatekeeper: gateway.keys.clone() };
     gateway.service.send_replace(Some(service));
     uid_of(&gateway.sender().await.send(MAIL).await);
 }

@@ -31,7 +31,7 @@ pub enum AlternativeKind {
 
 /// One checked alternative body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Alternative<'a> {
+pub struct BodyAlternative<'a> {
     kind: AlternativeKind,
     content: Cow<'a, str>,
     /// Whether a calendar is also attached as a file.
@@ -78,7 +78,7 @@ impl AlternativeError {
     }
 }
 
-impl<'a> Alternative<'a> {
+impl<'a> BodyAlternative<'a> {
     /// Checks a text of this content type; with `attach`, a calendar is also attached as `invite.ics`.
     pub fn new(content_type: &str, content: &'a str, attach: bool) -> Result<Self, AlternativeError> {
         let (essence, parameter) = read_type(content_type)?;
@@ -228,11 +228,11 @@ mod tests {
             "Text/Calendar; METHOD=request; charset=\"UTF-8\"",
             "text/calendar; method=\"REQUEST\"",
         ] {
-            let made = Alternative::new(content_type, INVITATION, false).unwrap();
+            let made = BodyAlternative::new(content_type, INVITATION, false).unwrap();
             assert_eq!(made.content_type(), "text/calendar; charset=utf-8; method=REQUEST");
             assert_eq!(made.content(), INVITATION);
         }
-        let made = Alternative::new("text/calendar; method=CANCEL", BARE, true).unwrap();
+        let made = BodyAlternative::new("text/calendar; method=CANCEL", BARE, true).unwrap();
         assert!(
             made.content().starts_with("BEGIN:VCALENDAR\r\nMETHOD:CANCEL\nVERSION:2.0"),
             "{}",
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn what_is_no_invitation_is_refused_with_its_field() {
         let wrong = |content_type: &str, content: &str| {
-            Alternative::new(content_type, content, false).unwrap_err().field()
+            BodyAlternative::new(content_type, content, false).unwrap_err().field()
         };
         for content_type in [
             "text/html",
@@ -274,6 +274,6 @@ mod tests {
         assert_eq!(wrong("text/x-amp-html", "<html><body>x"), "content");
         assert_eq!(wrong("text/watch-html", "<p onclick=x>"), "content");
         let amp = "<!doctype html><html ⚡4email><head></head></html>";
-        assert_eq!(Alternative::new("text/x-amp-html", amp, true).unwrap_err().field(), "attach");
+        assert_eq!(BodyAlternative::new("text/x-amp-html", amp, true).unwrap_err().field(), "attach");
     }
 }

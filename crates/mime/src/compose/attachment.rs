@@ -22,7 +22,7 @@ const CONTENT_ID_OCTETS_MAX: usize = 255;
 
 /// One file of a draft.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attachment {
+pub struct MailAttachment {
     /// The name shown to the reader.
     pub filename: String,
     /// The media type, such as `application/pdf`, with parameters if need be.
@@ -35,7 +35,7 @@ pub struct Attachment {
     pub inline: bool,
 }
 
-impl Attachment {
+impl MailAttachment {
     /// Checks every value that is written to a header. The content is not checked.
     pub fn check(&self) -> Result<(), ComposeError> {
         let name = &self.filename;

@@ -16,7 +16,7 @@ const FEEDBACK_SENDER_OCTETS: std::ops::RangeInclusive<usize> = 5..=15;
 
 /// Which fields to write; none by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Deliverability<'a> {
+pub struct DeliverabilityOptions<'a> {
     /// An `https` address that unsubscribes.
     pub unsubscribe_url: Option<&'a str>,
     /// A mail address that unsubscribes, with or without `mailto:`; `?subject=…` may follow.
@@ -26,12 +26,12 @@ pub struct Deliverability<'a> {
     /// Whether a program wrote the mail, so that other programs do not answer it (RFC 3834).
     pub auto_submitted: bool,
     /// The id that complaints are counted by.
-    pub feedback: Option<Feedback<'a>>,
+    pub feedback: Option<FeedbackId<'a>>,
 }
 
 /// Google's Feedback-ID: three parts that the sender chooses, which may be empty, and the sender's name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Feedback<'a> {
+pub struct FeedbackId<'a> {
     /// The parts, such as campaign, customer and kind of mail.
     pub parts: [&'a str; 3],
     /// The sender, the same in all its mail.
@@ -61,7 +61,7 @@ pub enum DeliverabilityError {
 
 /// Makes the fields as names and values, in the order in which they are written.
 pub fn deliverability_fields(
-    wanted: &Deliverability<'_>,
+    wanted: &DeliverabilityOptions<'_>,
 ) -> Result<Vec<(&'static str, String)>, DeliverabilityError> {
     let mut fields = Vec::new();
     let url = wanted.unsubscribe_url.map(checked_url).transpose()?;
@@ -115,7 +115,7 @@ fn unbroken(uri: &str) -> Option<String> {
     (uri.len() <= UNSUBSCRIBE_OCTETS_MAX && uri.bytes().all(is_plain)).then_some(uri)
 }
 
-fn feedback_id(feedback: &Feedback<'_>) -> Result<String, DeliverabilityError> {
+fn feedback_id(feedback: &FeedbackId<'_>) -> Result<String, DeliverabilityError> {
     let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     if !FEEDBACK_SENDER_OCTETS.contains(&feedback.sender.len()) || !feedback.sender.chars().all(is_good) {
         return Err(DeliverabilityError::FeedbackSender(shown(feedback.sender)));
@@ -136,15 +136,15 @@ fn shown(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Draft, compose};
+    use crate::{MailDraft, compose};
 
-    fn written(wanted: &Deliverability<'_>) -> String {
+    fn written(wanted: &DeliverabilityOptions<'_>) -> String {
         let headers: Vec<(String, String)> = deliverability_fields(wanted)
             .unwrap()
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value))
             .collect();
-        let draft = Draft {
+        let draft = MailDraft {
             from: &"shop@example.com".parse().unwrap(),
             sender: None,
             to: &["a@example.net".parse().unwrap()],
@@ -165,12 +165,12 @@ mod tests {
 
     #[test]
     fn all_fields_are_written_as_their_readers_want_them() {
-        let message = written(&Deliverability {
+        let message = written(&DeliverabilityOptions {
             unsubscribe_url: Some("https://example.com/u?t=abc"),
             unsubscribe_mailto: Some("unsub@example.com?subject=abc"),
             one_click: true,
             auto_submitted: true,
-            feedback: Some(Feedback { parts: ["c:1", "", "é\r\nBcc"], sender: "PostWay1" }),
+            feedback: Some(FeedbackId { parts: ["c:1", "", "é\r\nBcc"], sender: "PostWay1" }),
         });
         assert!(message.contains("\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"), "{message}");
         assert!(message.contains("\r\nAuto-Submitted: auto-generated\r\n"));
@@ -187,10 +187,10 @@ mod tests {
         // The question mark after an equals sign grows by two.
         let url = format!("{start}{}", "a".repeat(UNSUBSCRIBE_OCTETS_MAX - start.len() - 2));
         let mailto = format!("u@example.com?subject={}", "b".repeat(UNSUBSCRIBE_OCTETS_MAX - 29));
-        let message = written(&Deliverability {
+        let message = written(&DeliverabilityOptions {
             unsubscribe_url: Some(&url),
             unsubscribe_mailto: Some(&mailto),
-            ..Deliverability::default()
+            ..DeliverabilityOptions::default()
         });
         assert!(message.contains(&format!("<{}>,", url.replace("=?", "=%3F"))), "{message}");
         assert!(message.contains(&format!("<mailto:{mailto}>")), "{message}");
@@ -212,18 +212,22 @@ mod tests {
             "https://a>",
             &long,
         ] {
-            let wanted = Deliverability { unsubscribe_url: Some(url), ..Deliverability::default() };
+            let wanted =
+                DeliverabilityOptions { unsubscribe_url: Some(url), ..DeliverabilityOptions::default() };
             assert_eq!(deliverability_fields(&wanted), Err(DeliverabilityError::Url(shown(url))));
         }
         for mailto in
             ["", "mailto:", "nobody", "a@b.example?subject=a b", "a@b.example\r\nX: y", "<a@b.example>"]
         {
-            let wanted = Deliverability { unsubscribe_mailto: Some(mailto), ..Deliverability::default() };
+            let wanted = DeliverabilityOptions {
+                unsubscribe_mailto: Some(mailto),
+                ..DeliverabilityOptions::default()
+            };
             assert_eq!(deliverability_fields(&wanted), Err(DeliverabilityError::Mailto(shown(mailto))));
         }
         for sender in ["", "four", "sixteencharacter", "a:bcd", "with space"] {
-            let feedback = Some(Feedback { sender, ..Feedback::default() });
-            let wanted = Deliverability { feedback, ..Deliverability::default() };
+            let feedback = Some(FeedbackId { sender, ..FeedbackId::default() });
+            let wanted = DeliverabilityOptions { feedback, ..DeliverabilityOptions::default() };
             let refused = Err(DeliverabilityError::FeedbackSender(sender.to_owned()));
             assert_eq!(deliverability_fields(&wanted), refused);
         }
@@ -231,12 +235,12 @@ mod tests {
 
     #[test]
     fn one_click_needs_a_url() {
-        let wanted = Deliverability {
+        let wanted = DeliverabilityOptions {
             unsubscribe_mailto: Some("u@example.com"),
             one_click: true,
-            ..Deliverability::default()
+            ..DeliverabilityOptions::default()
         };
         assert_eq!(deliverability_fields(&wanted), Err(DeliverabilityError::OneClick));
-        assert_eq!(deliverability_fields(&Deliverability::default()), Ok(Vec::new()));
+        assert_eq!(deliverability_fields(&DeliverabilityOptions::default()), Ok(Vec::new()));
     }
 }

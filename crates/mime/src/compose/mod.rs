@@ -9,19 +9,19 @@
 //! happens to contain a boundary is encoded, so content never contains one.
 //!
 //! There is no field for Bcc: only the envelope names those recipients. Local parts outside ASCII are written
-//! to the header unchanged (RFC 6532) and set [`Composed::smtputf8`]; domains are A-labels. Everything else
+//! to the header unchanged (RFC 6532) and set [`ComposedMail::smtputf8`]; domains are A-labels. Everything else
 //! is ASCII, except attached mails, which are not encoded.
 
 use mail_builder::headers::date::Date;
-use postway_domain::address::Mailbox;
+use postway_domain::address::NamedAddress;
 
 pub mod deliverability;
 
 mod alternative;
 mod attachment;
 
-pub use alternative::{ALTERNATIVES_MAX, Alternative, AlternativeError, AlternativeKind};
-pub use attachment::Attachment;
+pub use alternative::{ALTERNATIVES_MAX, AlternativeError, AlternativeKind, BodyAlternative};
+pub use attachment::MailAttachment;
 
 use attachment::FILENAME_CHARS_MAX;
 
@@ -40,17 +40,17 @@ const MESSAGE_ID_OCTETS_MAX: usize = 320;
 
 /// The content of a message to compose.
 #[derive(Debug, Clone, Copy)]
-pub struct Draft<'a> {
+pub struct MailDraft<'a> {
     /// The author.
-    pub from: &'a Mailbox,
+    pub from: &'a NamedAddress,
     /// The sender, if it is not the author.
-    pub sender: Option<&'a Mailbox>,
+    pub sender: Option<&'a NamedAddress>,
     /// The recipients named in `To`.
-    pub to: &'a [Mailbox],
+    pub to: &'a [NamedAddress],
     /// The recipients named in `Cc`.
-    pub cc: &'a [Mailbox],
+    pub cc: &'a [NamedAddress],
     /// The addresses that replies go to.
-    pub reply_to: &'a [Mailbox],
+    pub reply_to: &'a [NamedAddress],
     /// The subject line.
     pub subject: &'a str,
     /// The plain text, if any. At least one of text and html is required.
@@ -58,11 +58,11 @@ pub struct Draft<'a> {
     /// The html, if any.
     pub html: Option<&'a str>,
     /// Further forms of the text, in any order.
-    pub alternatives: &'a [Alternative<'a>],
+    pub alternatives: &'a [BodyAlternative<'a>],
     /// Further header fields, in order.
     pub headers: &'a [(String, String)],
     /// Files, in order.
-    pub attachments: &'a [Attachment],
+    pub attachments: &'a [MailAttachment],
     /// The Message-ID, `uid@domain`, without angle brackets.
     pub message_id: &'a str,
     /// The message's uid, for `X-Postway-ID` and the boundaries.
@@ -73,7 +73,7 @@ pub struct Draft<'a> {
 
 /// A finished message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Composed {
+pub struct ComposedMail {
     /// The message, ending with CRLF, not dot-stuffed.
     pub bytes: Vec<u8>,
     /// Whether it contains an octet over 127, so that it needs 8BITMIME.
@@ -154,7 +154,7 @@ pub(crate) fn check_ids(message_id: &str, uid: &str) -> Result<(), MailIdError> 
 }
 
 /// Composes the message, or returns what is wrong with the draft.
-pub fn compose(draft: &Draft<'_>) -> Result<Composed, ComposeError> {
+pub fn compose(draft: &MailDraft<'_>) -> Result<ComposedMail, ComposeError> {
     check(draft)?;
     let mut out = Vec::with_capacity(estimate(draft));
     write_header(draft, &mut out);
@@ -165,12 +165,12 @@ pub fn compose(draft: &Draft<'_>) -> Result<Composed, ComposeError> {
     if !out.ends_with(b"\r\n") {
         out.extend_from_slice(b"\r\n");
     }
-    let has_mail = draft.attachments.iter().any(Attachment::is_message);
+    let has_mail = draft.attachments.iter().any(MailAttachment::is_message);
     let eight_bit = smtputf8 || has_mail && !out[header_end..].is_ascii();
-    Ok(Composed { bytes: out, eight_bit, smtputf8 })
+    Ok(ComposedMail { bytes: out, eight_bit, smtputf8 })
 }
 
-fn check(draft: &Draft<'_>) -> Result<(), ComposeError> {
+fn check(draft: &MailDraft<'_>) -> Result<(), ComposeError> {
     check_ids(draft.message_id, draft.uid)?;
     check_subject(draft.subject)?;
     if draft.headers.len() > HEADER_COUNT_MAX {
@@ -187,11 +187,11 @@ fn check(draft: &Draft<'_>) -> Result<(), ComposeError> {
             return Err(ComposeError::Nul { part });
         }
     }
-    draft.attachments.iter().try_for_each(Attachment::check)
+    draft.attachments.iter().try_for_each(MailAttachment::check)
 }
 
 /// A capacity at which the buffer usually does not grow.
-fn estimate(draft: &Draft<'_>) -> usize {
+fn estimate(draft: &MailDraft<'_>) -> usize {
     let alternatives: usize = draft.alternatives.iter().map(|one| one.content().len() * 3).sum();
     let texts = draft.text.map_or(0, str::len) + draft.html.map_or(0, str::len) + alternatives;
     let files: usize = draft.attachments.iter().map(|file| file.content.len() / 2 * 3 + 1024).sum();
@@ -199,7 +199,7 @@ fn estimate(draft: &Draft<'_>) -> usize {
     1024 + 64 * (draft.to.len() + draft.cc.len()) + fields + texts + texts / 8 + files
 }
 
-fn write_header(draft: &Draft<'_>, out: &mut Vec<u8>) {
+fn write_header(draft: &MailDraft<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"Date: ");
     Date::new(draft.date_unix).write_rfc822(out);
     out.extend_from_slice(b"\r\n");
@@ -234,10 +234,10 @@ pub(crate) fn write_own_fields(message_id: &str, uid: &str, out: &mut Vec<u8>) {
 /// CRLF.
 enum BodyNode<'a> {
     Text(&'static str, &'a str),
-    Alternative(&'a Alternative<'a>),
+    Alternative(&'a BodyAlternative<'a>),
     /// A calendar, attached as a file.
-    Invitation(&'a Alternative<'a>),
-    File(&'a Attachment),
+    Invitation(&'a BodyAlternative<'a>),
+    File(&'a MailAttachment),
     Multipart(&'static str, Vec<BodyNode<'a>>),
 }
 
@@ -253,9 +253,9 @@ impl BodyNode<'_> {
     }
 }
 
-fn root<'a>(draft: &Draft<'a>) -> Result<BodyNode<'a>, ComposeError> {
+fn root<'a>(draft: &MailDraft<'a>) -> Result<BodyNode<'a>, ComposeError> {
     let goes_with_html =
-        |file: &&Attachment| draft.html.is_some() && file.inline && file.content_id.is_some();
+        |file: &&MailAttachment| draft.html.is_some() && file.inline && file.content_id.is_some();
     let text = draft.text.map(|text| BodyNode::Text("plain", text));
     let html = draft.html.map(|html| {
         let inline = draft.attachments.iter().filter(goes_with_html).map(BodyNode::File);
@@ -264,7 +264,7 @@ fn root<'a>(draft: &Draft<'a>) -> Result<BodyNode<'a>, ComposeError> {
     if text.is_none() && html.is_none() {
         return Err(ComposeError::NoBody);
     }
-    let (before, after): (Vec<&Alternative<'_>>, Vec<_>) = in_order(draft.alternatives);
+    let (before, after): (Vec<&BodyAlternative<'_>>, Vec<_>) = in_order(draft.alternatives);
     let forms = text.into_iter().chain(before.into_iter().map(BodyNode::Alternative)).chain(html);
     let mut forms = forms.chain(after.into_iter().map(BodyNode::Alternative));
     let first = forms.next().ok_or(ComposeError::NoBody)?;
@@ -275,8 +275,10 @@ fn root<'a>(draft: &Draft<'a>) -> Result<BodyNode<'a>, ComposeError> {
 }
 
 /// The alternatives before the html and those after it, each sorted by kind.
-fn in_order<'a>(alternatives: &'a [Alternative<'a>]) -> (Vec<&'a Alternative<'a>>, Vec<&'a Alternative<'a>>) {
-    let mut sorted: Vec<&Alternative<'_>> = alternatives.iter().collect();
+fn in_order<'a>(
+    alternatives: &'a [BodyAlternative<'a>],
+) -> (Vec<&'a BodyAlternative<'a>>, Vec<&'a BodyAlternative<'a>>) {
+    let mut sorted: Vec<&BodyAlternative<'_>> = alternatives.iter().collect();
     sorted.sort_by_key(|one| one.kind());
     sorted.into_iter().partition(|one| one.is_before_html())
 }
@@ -302,7 +304,7 @@ struct PartBoundaries {
 }
 
 impl PartBoundaries {
-    fn new(draft: &Draft<'_>) -> Self {
+    fn new(draft: &MailDraft<'_>) -> Self {
         let single_part = draft.attachments.is_empty()
             && draft.alternatives.is_empty()
             && !(draft.text.is_some() && draft.html.is_some());

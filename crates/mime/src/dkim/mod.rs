@@ -1,8 +1,8 @@
 //! DKIM (RFC 6376, RFC 8463): keys, the DNS records that publish them, and signatures. It signs and does not
 //! verify.
 //!
-//! A [`Signer`] is made once per key and shared. [`Signer::sign`] reads a finished message and returns the
-//! `DKIM-Signature` field to put in front of it; the message itself is neither changed nor copied. Header and
+//! A [`DkimSigner`] is made once per key and shared. [`DkimSigner::sign`] reads a finished message and returns the
+//! `DKIM-SignatureCheck` field to put in front of it; the message itself is neither changed nor copied. Header and
 //! body are canonicalised as `relaxed`, which survives the changes that relays make to white space.
 //!
 //! Every field that a mail program shows is signed, and the most important ones once more than they occur, so
@@ -20,7 +20,7 @@ mod sign;
 pub use key::{GeneratedKey, generate};
 pub use postway_domain::dkim_key::DkimAlgorithm as Algorithm;
 pub use record::{check_names, dns_name, dns_record};
-pub use sign::Signer;
+pub use sign::DkimSigner;
 
 /// Why a key cannot be used or a message cannot be signed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

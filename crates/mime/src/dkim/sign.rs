@@ -1,4 +1,4 @@
-//! Makes the `DKIM-Signature` field.
+//! Makes the `DKIM-SignatureCheck` field.
 //!
 //! The field is written with an empty `b=`, hashed in relaxed form after the fields that it names, and then
 //! completed. Lines are folded under 78 columns where a fold is allowed: a name is never broken.
@@ -49,13 +49,13 @@ enum ExtraFields {
 }
 
 /// Signs messages with one key. Never printed.
-pub struct Signer {
+pub struct DkimSigner {
     domain: String,
     selector: String,
     key: DkimKeyPair,
 }
 
-impl Signer {
+impl DkimSigner {
     /// A signer for the domain (in ASCII, `xn--…` where needed) whose key is published under the selector.
     pub fn new(
         domain: &str,
@@ -73,13 +73,13 @@ impl Signer {
         &self.domain
     }
 
-    /// Returns the `DKIM-Signature` field with its CRLF, to be put in front of the message.
+    /// Returns the `DKIM-SignatureCheck` field with its CRLF, to be put in front of the message.
     pub fn sign(&self, message: &[u8], signed_at_unix: i64) -> Result<String, DkimError> {
-        self.sign_but_for(message, signed_at_unix, &[])
+        self.sign_except(message, signed_at_unix, &[])
     }
 
     /// Signs for a relay that rewrites the fields in `rewritten`, which are therefore not signed.
-    pub fn sign_but_for(
+    pub fn sign_except(
         &self,
         message: &[u8],
         signed_at_unix: i64,
@@ -137,7 +137,7 @@ impl Signer {
     }
 }
 
-impl fmt::Debug for Signer {
+impl fmt::Debug for DkimSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Signer");
         out.field("domain", &self.domain).field("selector", &self.selector).finish_non_exhaustive()
@@ -224,9 +224,9 @@ mod tests {
     use super::*;
     use crate::dkim::generate;
 
-    fn signer(domain: &str) -> Signer {
+    fn signer(domain: &str) -> DkimSigner {
         let key = generate(Algorithm::Ed25519).unwrap();
-        Signer::new(domain, "s1", Algorithm::Ed25519, key.private_pkcs8.expose_secret()).unwrap()
+        DkimSigner::new(domain, "s1", Algorithm::Ed25519, key.private_pkcs8.expose_secret()).unwrap()
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use mail_builder::encoders::Base64Encoder;
 use mail_builder::headers::{Header, address::EmailAddress as Address, raw::Raw, text::Text};
-use postway_domain::address::Mailbox;
+use postway_domain::address::NamedAddress;
 
 const FOLD_AT: usize = 78;
 /// The longest unfoldable piece of a raw value; with a name of 76 the line is still under 998.
@@ -70,7 +70,7 @@ fn write_words(value: &str, column: usize, out: &mut Vec<u8>) {
 }
 
 /// Writes an address field with all its mailboxes.
-pub(crate) fn write_mailboxes(name: &str, mailboxes: &[Mailbox], out: &mut Vec<u8>) {
+pub(crate) fn write_mailboxes(name: &str, mailboxes: &[NamedAddress], out: &mut Vec<u8>) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
     let mut line_start = out.len() - name.len() - 2;
@@ -91,7 +91,7 @@ pub(crate) fn write_mailboxes(name: &str, mailboxes: &[Mailbox], out: &mut Vec<u
     out.extend_from_slice(b"\r\n");
 }
 
-fn write_mailbox(mailbox: &Mailbox, column: usize, out: &mut Vec<u8>) {
+fn write_mailbox(mailbox: &NamedAddress, column: usize, out: &mut Vec<u8>) {
     let email = mailbox.address().as_str();
     match mailbox.name() {
         Some(name) if name.is_ascii() && name.contains("=?") => {
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn many_mailboxes_are_folded_between_each_other() {
-        let mailboxes: Vec<Mailbox> =
+        let mailboxes: Vec<NamedAddress> =
             (0..20).map(|n| format!("\"Doe, J {n}\" <jane{n}@example.org>").parse().unwrap()).collect();
         let mut out = Vec::new();
         write_mailboxes("To", &mailboxes, &mut out);

@@ -64,7 +64,7 @@ pub struct ReceiptRecipient {
     pub kind: Option<String>,
 }
 
-/// The content of the file; names and notation are those of [`super::Receipt`].
+/// The content of the file; names and notation are those of [`super::CertifiedReceipt`].
 #[derive(Debug, Default)]
 pub(super) struct CertifiedData {
     pub(super) kind: Option<String>,

@@ -7,11 +7,11 @@
 //! The certified data is in the outermost `daticert.xml` (or `certdata.xml`), inside the signed part if the
 //! mail is signed, and never inside a `message/rfc822`, which is the mail that the receipt is about. The
 //! recipient is `consegna`, not `To`. If that file is missing or refused, the receipt is read from its header
-//! and [`Receipt::daticert`] says so. Values that the rules do not define are kept.
-//! `preavviso-errore-consegna` is a warning after 12 hours and a failure after 24: see [`Notice`].
+//! and [`CertifiedReceipt::daticert`] says so. Values that the rules do not define are kept.
+//! `preavviso-errore-consegna` is a warning after 12 hours and a failure after 24: see [`DelayNotice`].
 //!
 //! [`verify`] verifies the S/MIME signature. The result is evidence, not a reason to drop a receipt. A
-//! signature proves the header only if [`Receipt::unconfirmed`] returns `None`, because the header itself is
+//! signature proves the header only if [`CertifiedReceipt::unconfirmed`] returns `None`, because the header itself is
 //! not signed.
 //!
 //! No function fails: hostile input gives less information, in time linear in its size.
@@ -24,9 +24,11 @@ mod receipt;
 mod signature;
 
 pub use daticert::{DaticertError, ReceiptRecipient};
-pub use notice::Notice;
-pub use receipt::{Contradiction, Daticert, PecEvent, Receipt, ReceiptForm, ReceiptKind};
-pub use signature::{Signature, TrustError, TrustStore, verify};
+pub use notice::DelayNotice;
+pub use receipt::{
+    CertifiedReceipt, DaticertState, PecEvent, ReceiptContradiction, ReceiptForm, ReceiptKind,
+};
+pub use signature::{SignatureCheck, TrustError, TrustStore, verify};
 
 use daticert::CertifiedData;
 use part::{PecPart, leaves};
@@ -43,7 +45,7 @@ const DATICERT_ENCODED_MAX: usize = 3 * 1024 * 1024 / 2;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PecMail {
     /// A receipt or notice about a message that was sent.
-    Receipt(Box<Receipt>),
+    Receipt(Box<CertifiedReceipt>),
     /// A transport envelope: a certified mail that was sent to us.
     Transport(PecEnvelope),
     /// An anomaly envelope: a mail from outside the system, passed on to a certified mailbox.
@@ -82,7 +84,7 @@ pub fn inspect(raw: &[u8]) -> Option<PecMail> {
     let signed = signature::signed_content(&read);
     let content = signed.as_deref().map(ReadMail::read);
     let leaves = leaves(content.as_ref().unwrap_or(&read));
-    let mut receipt = Receipt::new(&mail, kind_text, certified(&leaves));
+    let mut receipt = CertifiedReceipt::new(&mail, kind_text, certified(&leaves));
     if receipt.kind == ReceiptKind::DeliveryWarning {
         let text = notice_text(&leaves);
         let (error_text, subject) = (receipt.error_text.as_deref(), receipt.subject.as_deref());
@@ -92,7 +94,7 @@ pub fn inspect(raw: &[u8]) -> Option<PecMail> {
 }
 
 /// Reads a receipt: a mail with a top-level `X-Ricevuta` and no `X-Trasporto`.
-pub fn read(raw: &[u8]) -> Option<Receipt> {
+pub fn read(raw: &[u8]) -> Option<CertifiedReceipt> {
     match inspect(raw)? {
         PecMail::Receipt(receipt) => Some(*receipt),
         PecMail::Transport(_) | PecMail::Anomaly(_) => None,
@@ -100,18 +102,18 @@ pub fn read(raw: &[u8]) -> Option<Receipt> {
 }
 
 /// Reads the outermost daticert.xml.
-fn certified(leaves: &[PecPart<'_, '_>]) -> Result<CertifiedData, Daticert> {
+fn certified(leaves: &[PecPart<'_, '_>]) -> Result<CertifiedData, DaticertState> {
     let named = |part: &&PecPart<'_, '_>| {
         part.file_name().is_some_and(|name| {
             name.eq_ignore_ascii_case("daticert.xml") || name.eq_ignore_ascii_case("certdata.xml")
         })
     };
-    let part = leaves.iter().find(named).ok_or(Daticert::Absent)?;
+    let part = leaves.iter().find(named).ok_or(DaticertState::Absent)?;
     if part.body().len() > DATICERT_ENCODED_MAX {
-        return Err(Daticert::Refused(DaticertError::TooLarge));
+        return Err(DaticertState::Refused(DaticertError::TooLarge));
     }
-    let bytes = part.decoded().ok_or(Daticert::Refused(DaticertError::Encoding))?;
-    daticert::read(&bytes).map_err(Daticert::Refused)
+    let bytes = part.decoded().ok_or(DaticertState::Refused(DaticertError::Encoding))?;
+    daticert::read(&bytes).map_err(DaticertState::Refused)
 }
 
 /// The beginning of the text that a person reads.

@@ -9,12 +9,12 @@
 //!    chose: words about 12 hours or about a further notice make it the first, because the first notice may
 //!    mention the 24 hours as well; else words about 24 hours make it the final one.
 //!
-//! If neither rule decides, it is [`Notice::Undecided`] and counts as a warning: the caller treats the second
+//! If neither rule decides, it is [`DelayNotice::Undecided`] and counts as a warning: the caller treats the second
 //! notice about the same recipient as final.
 
 /// Which notice it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notice {
+pub enum DelayNotice {
     /// 12 hours without confirmation: delivery may still happen.
     First,
     /// 24 hours without confirmation: the message failed.
@@ -44,11 +44,11 @@ const FINAL: [&str; 7] = [
 ];
 
 /// Decides by the text of the notice.
-pub(super) fn classify_notice(error_text: Option<&str>, text: &str, subject: Option<&str>) -> Notice {
+pub(super) fn classify_notice(error_text: Option<&str>, text: &str, subject: Option<&str>) -> DelayNotice {
     let error_text = error_text.unwrap_or_default();
     match error_text.trim_start().as_bytes() {
-        [b'5', b'.', digit, b'.', ..] if digit.is_ascii_digit() => return Notice::Final,
-        [b'4', b'.', digit, b'.', ..] if digit.is_ascii_digit() => return Notice::First,
+        [b'5', b'.', digit, b'.', ..] if digit.is_ascii_digit() => return DelayNotice::Final,
+        [b'4', b'.', digit, b'.', ..] if digit.is_ascii_digit() => return DelayNotice::First,
         _ => {}
     }
     let subject = plain(subject.unwrap_or_default());
@@ -58,13 +58,13 @@ pub(super) fn classify_notice(error_text: Option<&str>, text: &str, subject: Opt
             words = words.replace(&subject, " ");
         }
         if FIRST.iter().any(|mark| words.contains(mark)) {
-            return Notice::First;
+            return DelayNotice::First;
         }
         if FINAL.iter().any(|mark| words.contains(mark)) {
-            return Notice::Final;
+            return DelayNotice::Final;
         }
     }
-    Notice::Undecided
+    DelayNotice::Undecided
 }
 
 /// The text in lower case with single spaces, because it may be folded anywhere.
@@ -89,26 +89,32 @@ mod tests {
                      seguito, l'invio potrebbe non andare a buon fine.";
         let last = "non e' stato consegnato nelle ventiquattro ore successive al suo invio. Si ritiene che la \
                     spedizione debba considerarsi non andata a buon fine.";
-        assert_eq!(classify_notice(None, first, None), Notice::First);
-        assert_eq!(classify_notice(None, last, None), Notice::Final);
-        assert_eq!(classify_notice(None, "has not been delivered within 24 hours", None), Notice::Final);
+        assert_eq!(classify_notice(None, first, None), DelayNotice::First);
+        assert_eq!(classify_notice(None, last, None), DelayNotice::Final);
+        assert_eq!(classify_notice(None, "has not been delivered within 24 hours", None), DelayNotice::Final);
         assert_eq!(
             classify_notice(None, "non consegnato nelle prime 12 ore; entro 24 ore altro avviso", None),
-            Notice::First
+            DelayNotice::First
         );
-        assert_eq!(classify_notice(None, "non consegnato", None), Notice::Undecided);
+        assert_eq!(classify_notice(None, "non consegnato", None), DelayNotice::Undecided);
     }
 
     #[test]
     fn an_enhanced_status_decides_before_words() {
-        assert_eq!(classify_notice(Some("5.4.1 - tempo massimo, 12 ore"), "12 ore", None), Notice::Final);
-        assert_eq!(classify_notice(Some("4.4.1 - nessuna risposta, 24 ore"), "24 ore", None), Notice::First);
-        assert_eq!(classify_notice(Some("24 ore trascorse"), "12 ore", None), Notice::Final);
+        assert_eq!(
+            classify_notice(Some("5.4.1 - tempo massimo, 12 ore"), "12 ore", None),
+            DelayNotice::Final
+        );
+        assert_eq!(
+            classify_notice(Some("4.4.1 - nessuna risposta, 24 ore"), "24 ore", None),
+            DelayNotice::First
+        );
+        assert_eq!(classify_notice(Some("24 ore trascorse"), "12 ore", None), DelayNotice::Final);
     }
 
     #[test]
     fn the_subject_that_the_sender_chose_decides_nothing() {
         let text = "il messaggio \"Consegna in 12 ore\" non consegnato nelle ventiquattro ore";
-        assert_eq!(classify_notice(None, text, Some("Consegna  in 12 ORE")), Notice::Final);
+        assert_eq!(classify_notice(None, text, Some("Consegna  in 12 ORE")), DelayNotice::Final);
     }
 }

@@ -4,7 +4,7 @@ use postway_domain::{MessageUid, Time};
 
 use super::{
     daticert::{CertifiedData, DaticertError, ReceiptRecipient},
-    notice::Notice,
+    notice::DelayNotice,
     part::PecPart,
 };
 
@@ -13,7 +13,7 @@ const UID_CHARS: usize = 36;
 
 /// One receipt or notice of a certified mail provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
+pub struct CertifiedReceipt {
     /// Its kind, by `X-Ricevuta`.
     pub kind: ReceiptKind,
     /// The value of `X-Ricevuta`.
@@ -48,14 +48,14 @@ pub struct Receipt {
     /// The subject of the message (`oggetto`); without a daticert.xml, that of the receipt.
     pub subject: Option<String>,
     /// For [`ReceiptKind::DeliveryWarning`]: which of the two delay notices it is.
-    pub notice: Option<Notice>,
+    pub notice: Option<DelayNotice>,
     /// The value of `X-VerificaSicurezza`.
     pub security_check: Option<String>,
     /// Whether it has a readable daticert.xml.
-    pub daticert: Daticert,
+    pub daticert: DaticertState,
     /// Values of the header that daticert.xml does not confirm. The fields above are those of the header, but
-    /// a signature covers daticert.xml only: see [`Receipt::unconfirmed`].
-    pub contradictions: Vec<Contradiction>,
+    /// a signature covers daticert.xml only: see [`CertifiedReceipt::unconfirmed`].
+    pub contradictions: Vec<ReceiptContradiction>,
 }
 
 /// The kind of a receipt.
@@ -94,7 +94,7 @@ pub enum ReceiptForm {
 
 /// Whether a receipt's daticert.xml was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Daticert {
+pub enum DaticertState {
     /// There is no daticert.xml; the receipt was read from its header.
     Absent,
     /// There is one that was refused; the receipt was read from its header.
@@ -105,7 +105,7 @@ pub enum Daticert {
 
 /// A value of the header that differs from daticert.xml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contradiction {
+pub enum ReceiptContradiction {
     /// `X-Ricevuta` is not `tipo`.
     Kind,
     /// `X-Riferimento-Message-ID` is not `msgid`.
@@ -155,27 +155,27 @@ impl From<&str> for ReceiptForm {
     }
 }
 
-impl Receipt {
+impl CertifiedReceipt {
     /// Makes the receipt of a mail with `X-Ricevuta: kind_text` and the data of its daticert.xml.
     pub(super) fn new(
         mail: &PecPart<'_, '_>,
         kind_text: String,
-        certified: Result<CertifiedData, Daticert>,
+        certified: Result<CertifiedData, DaticertState>,
     ) -> Self {
         let (certified, daticert) = match certified {
-            Ok(certified) => (certified, Daticert::Read),
+            Ok(certified) => (certified, DaticertState::Read),
             Err(unread) => (CertifiedData::default(), unread),
         };
         let kind = ReceiptKind::from(kind_text.as_str());
         let header_reference = mail.text("X-Riferimento-Message-ID").map(without_brackets);
         let certified_reference = certified.reference.map(without_brackets);
         let mut contradictions = Vec::new();
-        if daticert == Daticert::Read {
+        if daticert == DaticertState::Read {
             if certified.kind.as_deref().map(ReceiptKind::from).as_ref() != Some(&kind) {
-                contradictions.push(Contradiction::Kind);
+                contradictions.push(ReceiptContradiction::Kind);
             }
             if header_reference.is_some() && header_reference != certified_reference {
-                contradictions.push(Contradiction::Reference);
+                contradictions.push(ReceiptContradiction::Reference);
             }
         }
         let reference = header_reference.or(certified_reference);
@@ -213,7 +213,7 @@ impl Receipt {
             ReceiptKind::NonAcceptance | ReceiptKind::DeliveryError | ReceiptKind::VirusDetected => {
                 PecEvent::Failed
             }
-            ReceiptKind::DeliveryWarning if self.notice == Some(Notice::Final) => PecEvent::Failed,
+            ReceiptKind::DeliveryWarning if self.notice == Some(DelayNotice::Final) => PecEvent::Failed,
             ReceiptKind::DeliveryWarning => PecEvent::Warning,
             ReceiptKind::Unknown(_) => PecEvent::Unknown,
         }
@@ -226,20 +226,22 @@ impl Receipt {
     pub fn unconfirmed(&self) -> Option<&'static str> {
         let is_about_one = matches!(self.kind, ReceiptKind::Delivered | ReceiptKind::DeliveryError);
         Some(match &self.daticert {
-            Daticert::Absent => "the signed part has no daticert.xml that would say what the header says",
-            Daticert::Refused(_) => "the daticert.xml in the signed part cannot be read",
-            Daticert::Read if !self.contradictions.is_empty() => {
+            DaticertState::Absent => {
+                "the signed part has no daticert.xml that would say what the header says"
+            }
+            DaticertState::Refused(_) => "the daticert.xml in the signed part cannot be read",
+            DaticertState::Read if !self.contradictions.is_empty() => {
                 "header and daticert.xml contradict each other"
             }
-            Daticert::Read if self.reference.is_none() => "daticert.xml does not name the message",
-            Daticert::Read if is_about_one && self.concerned().is_empty() => {
+            DaticertState::Read if self.reference.is_none() => "daticert.xml does not name the message",
+            DaticertState::Read if is_about_one && self.concerned().is_empty() => {
                 "daticert.xml does not name the recipient"
             }
-            Daticert::Read => return None,
+            DaticertState::Read => return None,
         })
     }
 
-    /// Whether daticert.xml confirms the header: see [`Receipt::unconfirmed`].
+    /// Whether daticert.xml confirms the header: see [`CertifiedReceipt::unconfirmed`].
     pub fn is_confirmed(&self) -> bool {
         self.unconfirmed().is_none()
     }

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use postway_domain::{EmailAddress, address::Mailbox};
+use postway_domain::{EmailAddress, address::NamedAddress};
 
 use super::header::{RawError, RawHeader};
 use crate::{
@@ -58,13 +58,13 @@ pub fn address_mail(mail: &[u8], recipients: &[&str]) -> Result<AddressedMail, R
         for name in ["To", "Cc"] {
             let fields = header.fields.iter().filter(|field| field.is(name));
             let addressed = fields.flat_map(|field| addresses(field.value, ADDRESSES_MAX));
-            let remaining: Vec<Mailbox> =
+            let remaining: Vec<NamedAddress> =
                 addressed.filter(is_recipient).filter_map(|one| to_mailbox(&one)).collect();
             write_field(name, &remaining, &mut out);
         }
     }
     let hidden = recipients.iter().filter(|to| !named.contains(&EmailAddress::key_of(to)));
-    let hidden: Vec<Mailbox> = hidden
+    let hidden: Vec<NamedAddress> = hidden
         .filter_map(|to| to_mailbox(&HeaderAddress { name: None, address: Some((*to).to_owned()) }))
         .collect();
     write_field("Bcc", &hidden, &mut out);
@@ -73,16 +73,16 @@ pub fn address_mail(mail: &[u8], recipients: &[&str]) -> Result<AddressedMail, R
     Ok(AddressedMail { bytes: out, is_shortened })
 }
 
-fn write_field(name: &str, mailboxes: &[Mailbox], out: &mut Vec<u8>) {
+fn write_field(name: &str, mailboxes: &[NamedAddress], out: &mut Vec<u8>) {
     if !mailboxes.is_empty() {
         write_mailboxes(name, mailboxes, out);
     }
 }
 
-fn to_mailbox(one: &HeaderAddress) -> Option<Mailbox> {
+fn to_mailbox(one: &HeaderAddress) -> Option<NamedAddress> {
     let address: EmailAddress = one.address.as_deref()?.parse().ok()?;
     // If the name cannot be written to a header, the address is written without it.
-    Mailbox::new(one.name.as_deref(), address.clone()).or_else(|_| Mailbox::new(None, address)).ok()
+    NamedAddress::new(one.name.as_deref(), address.clone()).or_else(|_| NamedAddress::new(None, address)).ok()
 }
 
 #[cfg(test)]

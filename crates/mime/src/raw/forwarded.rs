@@ -1,8 +1,8 @@
 //! Sends received mail on.
 //!
-//! [`resend`] adds a block of `Resent-` fields (RFC 5322, 3.6.6) in front of a mail that is otherwise
+//! [`resend`] adds a block of `ResentFields-` fields (RFC 5322, 3.6.6) in front of a mail that is otherwise
 //! unchanged: author, date and Message-ID stay the author's, so that replies, threads and the author's
-//! signature still work. Our own Message-ID is in `Resent-Message-ID`, our id in `X-Postway-ID`. The result
+//! signature still work. Our own Message-ID is in `ResentFields-Message-ID`, our id in `X-Postway-ID`. The result
 //! must never be signed with a tenant's key: anybody can claim to be an author of the tenant's domain.
 //! [`compose_around`] attaches a mail, octet for octet, to a new one.
 //!
@@ -11,14 +11,14 @@
 
 use mail_builder::headers::date::Date;
 use memchr::memmem;
-use postway_domain::address::Mailbox;
+use postway_domain::address::NamedAddress;
 
 use super::{
     header::{RawError, RawField, RawHeader},
     writer::{RawChange, RawWriter, WrittenRaw},
 };
 use crate::{
-    compose::{ComposeError, Composed, Draft, check_ids, compose},
+    compose::{ComposeError, ComposedMail, MailDraft, check_ids, compose},
     header::write::write_mailboxes,
     wire::lines::{TextLines, are_short},
 };
@@ -28,25 +28,25 @@ const HEADER_END: &[u8] = b"MIME-Version: 1.0\r\n";
 /// Octets on a line of base64.
 const BASE64_LINE_OCTETS: usize = 76;
 
-/// The `Resent-` fields of a mail: who sends it on, to whom, and as which message.
+/// The `ResentFields-` fields of a mail: who sends it on, to whom, and as which message.
 #[derive(Debug, Clone, Copy)]
-pub struct Resent<'a> {
+pub struct ResentFields<'a> {
     /// The mailbox that sends it on.
-    pub from: &'a Mailbox,
+    pub from: &'a NamedAddress,
     /// The mailboxes that it is sent to.
-    pub to: &'a [Mailbox],
+    pub to: &'a [NamedAddress],
     /// Our Message-ID, `uid@domain`, without angle brackets.
     pub message_id: &'a str,
     /// The message's uid, for `X-Postway-ID`.
     pub uid: &'a str,
-    /// The time for `Resent-Date`, in seconds since 1970.
+    /// The time for `ResentFields-Date`, in seconds since 1970.
     pub date_unix: i64,
     /// An ASCII text to put in front of the subject, which breaks the author's signature.
     pub subject_prefix: Option<&'a str>,
 }
 
-/// Puts `Resent-` fields in front of the mail.
-pub fn resend(bytes: &[u8], resent: &Resent<'_>) -> Result<Composed, RawError> {
+/// Puts `ResentFields-` fields in front of the mail.
+pub fn resend(bytes: &[u8], resent: &ResentFields<'_>) -> Result<ComposedMail, RawError> {
     check_ids(resent.message_id, resent.uid)?;
     let header = RawHeader::read_whole(bytes)?;
     let mut writer = RawWriter::new(bytes, &header);
@@ -54,7 +54,7 @@ pub fn resend(bytes: &[u8], resent: &Resent<'_>) -> Result<Composed, RawError> {
     write_mailboxes("Resent-From", std::slice::from_ref(resent.from), out);
     write_mailboxes("Resent-To", resent.to, out);
     let date = Date::new(resent.date_unix).to_rfc822();
-    let Resent { message_id, uid, .. } = resent;
+    let ResentFields { message_id, uid, .. } = resent;
     let mut fields =
         format!("Resent-Date: {date}\r\nResent-Message-ID: <{message_id}>\r\nX-Postway-ID: {uid}\r\n");
     if let Some(prefix) = resent.subject_prefix.filter(|_| header.first("Subject").is_none()) {
@@ -73,14 +73,18 @@ pub fn resend(bytes: &[u8], resent: &Resent<'_>) -> Result<Composed, RawError> {
     let WrittenRaw { bytes, eight_bit, smtputf8, changes } = writer.finish(header.body, false);
     match changes.contains(&RawChange::SignedContentChanged) {
         true => Err(RawError::Signed),
-        false => Ok(Composed { bytes, eight_bit, smtputf8 }),
+        false => Ok(ComposedMail { bytes, eight_bit, smtputf8 }),
     }
 }
 
 /// Composes a new mail with the text of the draft and the original as an attachment named `filename`. The
 /// html and the files of the draft are ignored.
-pub fn compose_around(draft: &Draft<'_>, original: &[u8], filename: &str) -> Result<Composed, ComposeError> {
-    let words = compose(&Draft { html: None, alternatives: &[], attachments: &[], ..*draft })?;
+pub fn compose_around(
+    draft: &MailDraft<'_>,
+    original: &[u8],
+    filename: &str,
+) -> Result<ComposedMail, ComposeError> {
+    let words = compose(&MailDraft { html: None, alternatives: &[], attachments: &[], ..*draft })?;
     let end = memmem::find(&words.bytes, HEADER_END).map_or(0, |at| at + HEADER_END.len());
     let (header, text) = words.bytes.split_at(end);
     let boundary = format!("=_{}_0", draft.uid);
@@ -110,7 +114,7 @@ pub fn compose_around(draft: &Draft<'_>, original: &[u8], filename: &str) -> Res
     }
     out.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
     let eight_bit = words.eight_bit || original_form == OriginalEncoding::EightBit;
-    Ok(Composed { bytes: out, eight_bit, smtputf8: words.smtputf8 })
+    Ok(ComposedMail { bytes: out, eight_bit, smtputf8: words.smtputf8 })
 }
 
 /// Fields of an earlier hop that must not be sent again, and fields that we write ourselves. A stranger's
@@ -188,16 +192,16 @@ mod tests {
         To: shop@example.net\nBcc: hidden@example.net\nX-Postway-ID: other\nX-Postway-Client-ID: theirs\nX-Postway-Forwarded: 00112233445566778899aabbccddeeff\nSubject: Hello\n world\n\
         Message-ID: <m@example.org>\nDate: Tue, 1 Jul 2003 10:52:37 +0200\n\nHi\n";
 
-    fn mailbox(text: &str) -> Mailbox {
+    fn mailbox(text: &str) -> NamedAddress {
         text.parse().unwrap()
     }
 
-    fn resent(original: &[u8], subject_prefix: Option<&str>) -> Result<Composed, RawError> {
+    fn resent(original: &[u8], subject_prefix: Option<&str>) -> Result<ComposedMail, RawError> {
         let (from, to) = (mailbox("Shop <shop@example.net>"), [mailbox("bob@example.com")]);
         let date_unix = 1_700_000_000;
         resend(
             original,
-            &Resent {
+            &ResentFields {
                 from: &from,
                 to: &to,
                 message_id: "u@example.net",
@@ -215,8 +219,8 @@ mod tests {
         assert_eq!(
             String::from_utf8(sent.bytes).unwrap(),
             "Resent-From: \"Shop\" <shop@example.net>\r\nResent-To: <bob@example.com>\r\n\
-             Resent-Date: Tue, 14 Nov 2023 22:13:20 +0000\r\nResent-Message-ID: <u@example.net>\r\nX-Postway-ID: u\r\n\
-             DKIM-Signature: v=1; a=b\r\nFrom: Ada <ada@example.org>\r\nTo: shop@example.net\r\nX-Postway-Forwarded: 00112233445566778899aabbccddeeff\r\n\
+             ResentFields-Date: Tue, 14 Nov 2023 22:13:20 +0000\r\nResent-Message-ID: <u@example.net>\r\nX-Postway-ID: u\r\n\
+             DKIM-SignatureCheck: v=1; a=b\r\nFrom: Ada <ada@example.org>\r\nTo: shop@example.net\r\nX-Postway-Forwarded: 00112233445566778899aabbccddeeff\r\n\
              Subject: Hello\r\n world\r\nMessage-ID: <m@example.org>\r\nDate: Tue, 1 Jul 2003 10:52:37 +0200\r\n\r\nHi\r\n"
         );
     }
@@ -246,9 +250,9 @@ mod tests {
         }
     }
 
-    fn around(original: &[u8]) -> Composed {
+    fn around(original: &[u8]) -> ComposedMail {
         let (from, to) = (mailbox("shop@example.net"), [mailbox("bob@example.com")]);
-        let draft = Draft {
+        let draft = MailDraft {
             from: &from,
             sender: None,
             to: &to,

@@ -23,13 +23,13 @@ const FIELD_NAME_OCTETS_MAX: usize = 900;
 pub(crate) const MESSAGE_ID_OCTETS_MAX: usize = 512;
 
 /// The loop mark of a forwarded mail: one field for each mailbox that it was forwarded from.
-pub const MARK_FIELD: &str = "X-Postway-Forwarded";
+pub const LOOP_MARK_FIELD: &str = "X-Postway-Forwarded";
 /// The length of a mark: 16 octets of a keyed digest, in hex.
-pub const MARK_CHARS: usize = 32;
+pub const LOOP_MARK_CHARS: usize = 32;
 
 /// Whether a text has the form of a mark, of this gateway or another: the field may contain anything.
 pub fn is_mark(text: &str) -> bool {
-    text.len() == MARK_CHARS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    text.len() == LOOP_MARK_CHARS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Why a ready-made mail cannot be sent.
@@ -95,7 +95,7 @@ impl<'a> RawField<'a> {
 
     /// Whether it is a loop mark.
     pub(crate) fn is_mark(&self) -> bool {
-        self.is(MARK_FIELD) && std::str::from_utf8(self.value).is_ok_and(|value| is_mark(value.trim()))
+        self.is(LOOP_MARK_FIELD) && std::str::from_utf8(self.value).is_ok_and(|value| is_mark(value.trim()))
     }
 
     /// Whether it is somebody's signature over the mail.

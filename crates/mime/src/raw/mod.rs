@@ -17,6 +17,6 @@ mod recode;
 mod submission;
 mod writer;
 
-pub use header::{MARK_CHARS, MARK_FIELD, RawError, is_mark};
-pub use submission::{FinishedRaw, RawFinish, RawInfo, Trace, finish_raw, inspect_raw, own_fields};
+pub use header::{LOOP_MARK_CHARS, LOOP_MARK_FIELD, RawError, is_mark};
+pub use submission::{FinishedRaw, RawFinish, RawInfo, SmtpTrace, control_fields, finish_raw, inspect_raw};
 pub use writer::RawChange;

@@ -8,14 +8,14 @@
 //! encoded, and so is a header that is not ASCII. Each change is reported ([`RawChange`]). Only NUL and a
 //! header over 256 KiB are refused.
 //!
-//! A valid Message-ID is kept. Of the `X-Postway-…` fields only loop marks stay ([`crate::MARK_FIELD`]),
+//! A valid Message-ID is kept. Of the `X-Postway-…` fields only loop marks stay ([`crate::LOOP_MARK_FIELD`]),
 //! because another gateway may have written them. Fields that control other services are removed as well,
 //! because they mean nothing to readers.
 
 use std::{collections::BTreeSet, net::IpAddr};
 
 use mail_builder::headers::date::Date;
-use postway_domain::address::{AddressError, EmailAddress, Mailbox};
+use postway_domain::address::{AddressError, EmailAddress, NamedAddress};
 
 use super::{
     header::{HEADER_BLOCK_OCTETS_MAX, RawError, RawField, RawHeader},
@@ -30,22 +30,22 @@ use crate::{
 
 /// How many loop marks a mail keeps: far more than a mail may have and still be forwarded.
 const MARKS_MAX: usize = 32;
-/// Fields that control Postmark and Resend over SMTP. [`own_fields`] reads their values first.
+/// Fields that control Postmark and Resend over SMTP. [`control_fields`] reads their values first.
 const OF_OTHER_SERVICES: [&str; 2] = ["X-PM-", "Resend-Idempotency-Key"];
 
 /// What the header of a ready-made mail says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RawInfo {
     /// The first author with a valid address.
-    pub from: Option<Mailbox>,
+    pub from: Option<NamedAddress>,
     /// The name of an author without such an address.
     pub from_name: Option<String>,
     /// The recipients in `To`, with groups expanded.
-    pub to: Vec<Mailbox>,
+    pub to: Vec<NamedAddress>,
     /// The recipients in `Cc`.
-    pub cc: Vec<Mailbox>,
+    pub cc: Vec<NamedAddress>,
     /// The recipients in `Bcc`, which will not be in the finished mail.
-    pub bcc: Vec<Mailbox>,
+    pub bcc: Vec<NamedAddress>,
     /// The first invalid recipient. It matters only if the caller has no envelope recipients.
     pub bad_recipient: Option<RawError>,
     /// Why the header ends early, if it is incomplete.
@@ -64,9 +64,9 @@ pub struct RawFinish<'a> {
     /// The time for a mail without a Date, in seconds since 1970.
     pub date_unix: i64,
     /// The author of a mail whose header has no valid author.
-    pub author: Option<&'a Mailbox>,
+    pub author: Option<&'a NamedAddress>,
     /// The SMTP session it came from, if it came over SMTP.
-    pub trace: Option<Trace<'a>>,
+    pub trace: Option<SmtpTrace<'a>>,
     /// Unsubscribe fields for a mail that has none.
     pub unsubscribe: &'a [(&'a str, String)],
     /// Whether we sign it. Octets beyond ASCII are then encoded first, so that no relay has to (RFC 6376,
@@ -239,7 +239,7 @@ fn write_fields(writer: &mut RawWriter, header: &RawHeader<'_>, keeps_id: bool, 
 /// `Resend-Idempotency-Key`), in order: names, and values unfolded and decoded, since mail programs write
 /// long or non-ASCII values as encoded words. Of these only loop marks are in the finished mail. Reads the
 /// header only.
-pub fn own_fields(bytes: &[u8]) -> Result<Vec<(String, String)>, RawError> {
+pub fn control_fields(bytes: &[u8]) -> Result<Vec<(String, String)>, RawError> {
     let header = RawHeader::read(bytes)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let is_control_field = |field: &&RawField<'_>| {
@@ -251,7 +251,7 @@ pub fn own_fields(bytes: &[u8]) -> Result<Vec<(String, String)>, RawError> {
 
 /// The SMTP session that a mail was received in, for its trace field (RFC 5321, 4.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Trace<'a> {
+pub struct SmtpTrace<'a> {
     /// The name that the client gave in EHLO.
     pub greeted_as: &'a str,
     /// The client's address.
@@ -264,7 +264,7 @@ pub struct Trace<'a> {
     pub id: &'a str,
 }
 
-impl Trace<'_> {
+impl SmtpTrace<'_> {
     /// The `Received` field. A client can give any name: one that is not a host name is not repeated.
     pub fn field(&self, date_unix: i64) -> String {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
@@ -279,14 +279,18 @@ impl Trace<'_> {
     }
 }
 
-fn to_mailbox(named: &HeaderAddress) -> Result<Mailbox, AddressError> {
+fn to_mailbox(named: &HeaderAddress) -> Result<NamedAddress, AddressError> {
     let address: EmailAddress = named.address.as_deref().unwrap_or_default().parse()?;
-    Mailbox::new(named.name.as_deref(), address)
+    NamedAddress::new(named.name.as_deref(), address)
 }
 
 /// The mailboxes in the fields named `name`, with groups expanded. The first invalid address is stored in
 /// `bad`.
-fn read_recipients(name: &'static str, header: &RawHeader<'_>, bad: &mut Option<RawError>) -> Vec<Mailbox> {
+fn read_recipients(
+    name: &'static str,
+    header: &RawHeader<'_>,
+    bad: &mut Option<RawError>,
+) -> Vec<NamedAddress> {
     let fields = header.fields.iter().filter(|field| field.is(name));
     // The header is bounded, so the number of addresses is, too.
     let named = fields.flat_map(|field| addresses(field.value, HEADER_BLOCK_OCTETS_MAX));

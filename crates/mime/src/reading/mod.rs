@@ -2,7 +2,7 @@
 //! beside it: fields for providers' APIs ([`dissected`]), the new text of a reply ([`reply`]), and a
 //! fingerprint that recognises repeats.
 //!
-//! Content that cannot be read is left out, and passed limits are listed in [`Reading::omitted`]. The html is
+//! Content that cannot be read is left out, and passed limits are listed in [`MailView::omitted`]. The html is
 //! as the author wrote it, except that images of the mail replace their `cid:` references as `data:` URLs. It
 //! must be shown in a sandbox that runs no script and fetches nothing.
 
@@ -29,7 +29,7 @@ const MEDIA_TYPE_CHARS_MAX: usize = 100;
 
 /// A mail, read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct MailView {
     /// Its fields in order, names as written and values decoded.
     pub fields: Vec<(String, String)>,
     /// Its text, or the text of its html if it has none.
@@ -58,10 +58,10 @@ pub struct AttachedFile {
 }
 
 /// Reads a mail.
-pub fn read(raw: &[u8]) -> Reading {
+pub fn read(raw: &[u8]) -> MailView {
     let mail = ReadMail::read(raw);
     if mail.root().header().is_empty() && raw.trim_ascii().is_empty() {
-        return Reading::default();
+        return MailView::default();
     }
     let roles = mail.roles();
     let mut omitted = mail.passed();
@@ -81,7 +81,7 @@ pub fn read(raw: &[u8]) -> Reading {
         omitted.add(ReaderLimit::DecodedBytes);
     }
     let attachments = files(&mail, &roles).map(|part| described(&part, part.decoded().bytes.len())).collect();
-    Reading { fields, text, has_text, html, attachments, omitted }
+    MailView { fields, text, has_text, html, attachments, omitted }
 }
 
 /// The text of a mail alone, or of its html if it has no text.

@@ -82,7 +82,7 @@ fn begins_old_mail(lines: &[&str], at: usize) -> bool {
     is_divider(line) || (is_field(line) && is_header(lines, at))
 }
 
-/// `-----Original Message-----`, in any language: words between runs of dashes.
+/// `-----OriginalMessage Message-----`, in any language: words between runs of dashes.
 fn is_divider(line: &str) -> bool {
     let inner = line.trim_matches('-').trim();
     let dashes = line.chars().take_while(|c| *c == '-').count();

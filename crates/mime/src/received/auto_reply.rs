@@ -9,8 +9,8 @@ use super::bytes::{contains, starts_with};
 use super::header_field::{decoded_lowercase, field_contains};
 use super::mail::ReportMail;
 use super::original_message;
-use super::reason::Reason;
-use super::report::{Finding, Kind, Original, Report};
+use super::reason::ReportReason;
+use super::report::{OriginalMessage, ReceivedReport, ReportFinding, ReportKind};
 use crate::reader::unfold;
 
 /// How widely used programs begin the subject of an automatic answer, in lower case.
@@ -56,7 +56,7 @@ const SUBJECTS: &[&str] = &[
 ];
 
 /// Reads an automatic answer; `None` if the mail is not one.
-pub(super) fn recognise(mail: &ReportMail<'_>) -> Option<Report> {
+pub(super) fn recognise(mail: &ReportMail<'_>) -> Option<ReceivedReport> {
     if !is_auto_reply(mail) {
         return None;
     }
@@ -64,13 +64,15 @@ pub(super) fn recognise(mail: &ReportMail<'_>) -> Option<Report> {
     let recipients = from.and_then(|from| address::first(&unfold(from)));
     let id =
         |name: &[u8]| mail.header().get(name).and_then(|value| original_message::bare_id(&unfold(value)));
-    let original =
-        Original { message_id: id(b"in-reply-to").or_else(|| id(b"references")), ..Original::default() };
-    Some(Report {
-        kind: Kind::AutoReply,
+    let original = OriginalMessage {
+        message_id: id(b"in-reply-to").or_else(|| id(b"references")),
+        ..OriginalMessage::default()
+    };
+    Some(ReceivedReport {
+        kind: ReportKind::AutoReply,
         recipients: recipients
             .into_iter()
-            .map(|address| Finding::with_reason(address, Reason::Vacation))
+            .map(|address| ReportFinding::with_reason(address, ReportReason::Vacation))
             .collect(),
         original,
         feedback_type: None,

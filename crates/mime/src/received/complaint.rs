@@ -1,7 +1,7 @@
 //! Recognises complaints: abuse reports (RFC 5965, RFC 6591), and the formats of providers that do not use
 //! them.
 //!
-//! The recipient is the person who complained: `Original-Rcpt-To`, `Removal-Recipient`, or, if the provider
+//! The recipient is the person who complained: `OriginalMessage-Rcpt-To`, `Removal-Recipient`, or, if the provider
 //! hides it, the `To` of the reported mail. An opt-out that a mail program sends automatically counts as a
 //! complaint of type `opt-out`.
 
@@ -10,12 +10,12 @@ use super::bytes::{lines, squeeze, starts_with, trim};
 use super::header_field::field_contains;
 use super::mail::{ReportMail, ReportPartKind};
 use super::original_message;
-use super::reason::Reason;
-use super::report::{Finding, Kind, Original, Report};
+use super::reason::ReportReason;
+use super::report::{OriginalMessage, ReceivedReport, ReportFinding, ReportKind};
 use crate::reader::{ContentLabel, HeaderBlock, HeaderField, unfold};
 
 /// Reads a complaint; `None` if the mail is not one.
-pub(super) fn recognise(mail: &ReportMail<'_>) -> Option<Report> {
+pub(super) fn recognise(mail: &ReportMail<'_>) -> Option<ReceivedReport> {
     if let Some(part) = mail.part(ReportPartKind::FeedbackReport) {
         let content = part.content();
         return Some(report(mail, FeedbackFields::read(&content)));
@@ -30,7 +30,7 @@ pub(super) fn recognise(mail: &ReportMail<'_>) -> Option<Report> {
         let fields = FeedbackFields { kind: Some("opt-out".to_owned()), ..FeedbackFields::default() };
         let mut report = report(mail, fields);
         if let Some(address) = mail.header().get(b"from").and_then(|from| address::first(&unfold(from))) {
-            report.recipients = vec![Finding::with_reason(address, Reason::Feedback)];
+            report.recipients = vec![ReportFinding::with_reason(address, ReportReason::Feedback)];
         }
         return Some(report);
     }
@@ -38,7 +38,7 @@ pub(super) fn recognise(mail: &ReportMail<'_>) -> Option<Report> {
 }
 
 /// Reads Microsoft's format: the reported mail is a part, and its header names the recipient.
-fn about_message(mail: &ReportMail<'_>) -> Option<Report> {
+fn about_message(mail: &ReportMail<'_>) -> Option<ReceivedReport> {
     let subject = mail.header().get(b"subject")?;
     let part = mail.part(ReportPartKind::Returned).filter(|_| !mail.is_report)?;
     let content = part.content();
@@ -95,21 +95,21 @@ impl FeedbackFields {
     }
 }
 
-fn report(mail: &ReportMail<'_>, fields: FeedbackFields) -> Report {
+fn report(mail: &ReportMail<'_>, fields: FeedbackFields) -> ReceivedReport {
     let text = mail.report_text();
     let (words, below) = original_message::split_text(&text);
-    let mut original: Original = original_message::read_original(mail, words, below);
+    let mut original: OriginalMessage = original_message::read_original(mail, words, below);
     original.message_id = original.message_id.or(fields.message_id);
     original.return_path = original.return_path.or(fields.mail_from);
     let mut recipients = fields.recipients;
     if recipients.is_empty() {
         recipients.extend(original.to.clone());
     }
-    Report {
-        kind: Kind::Complaint,
+    ReceivedReport {
+        kind: ReportKind::Complaint,
         recipients: recipients
             .into_iter()
-            .map(|address| Finding::with_reason(address, Reason::Feedback))
+            .map(|address| ReportFinding::with_reason(address, ReportReason::Feedback))
             .collect(),
         original,
         feedback_type: Some(fields.kind.unwrap_or_else(|| "abuse".to_owned())),

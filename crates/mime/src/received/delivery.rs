@@ -10,9 +10,9 @@ use super::bytes::{contains, lines};
 use super::dsn::{self, StatusNotification};
 use super::mail::{ReportMail, ReportPart, ReportPartKind};
 use super::partial_finding::{DIAGNOSTIC_OCTETS_MAX, PartialFinding};
-use super::reason::Reason;
+use super::reason::ReportReason;
 use super::recogniser::{self, ReportText};
-use super::report::{Action, Finding, Kind, Report};
+use super::report::{ReceivedReport, ReportFinding, ReportKind, ReportedAction};
 use super::sender::SenderTraits;
 use super::weighing::ReportWeighing;
 use super::{address, original_message};
@@ -25,11 +25,11 @@ const WRAPPED_MAX: usize = 2;
 const CONTEXT_RECIPIENTS_MAX: usize = 32;
 
 /// Reads a report about delivery; `None` if the mail is not one.
-pub(super) fn recognise(mail: &ReportMail<'_>, weighing: &mut ReportWeighing) -> Option<Report> {
+pub(super) fn recognise(mail: &ReportMail<'_>, weighing: &mut ReportWeighing) -> Option<ReceivedReport> {
     read(mail, WRAPPED_MAX, weighing)
 }
 
-fn read(mail: &ReportMail<'_>, wrapped_max: usize, weighing: &mut ReportWeighing) -> Option<Report> {
+fn read(mail: &ReportMail<'_>, wrapped_max: usize, weighing: &mut ReportWeighing) -> Option<ReceivedReport> {
     let sender = SenderTraits::read(mail.header());
     weighing.begin(sender);
     let status = mail.part(ReportPartKind::DeliveryStatus).or_else(|| rejection(mail));
@@ -60,7 +60,13 @@ fn read(mail: &ReportMail<'_>, wrapped_max: usize, weighing: &mut ReportWeighing
         let recipients = finish(fields.findings, words);
         let kind = kind_of(&recipients);
         weighing.read_by = Some("fields");
-        return Some(Report { kind, recipients, original, feedback_type: None, reporter: fields.reporter });
+        return Some(ReceivedReport {
+            kind,
+            recipients,
+            original,
+            feedback_type: None,
+            reporter: fields.reporter,
+        });
     }
     weighing.weigh(mail, &text);
     let mut recognised = recogniser::recognise(&text, &mut weighing.judgement, &mut weighing.candidates)?;
@@ -70,18 +76,18 @@ fn read(mail: &ReportMail<'_>, wrapped_max: usize, weighing: &mut ReportWeighing
     weighing.read_by = Some(recognised.name);
     let delayed = is_delay(mail, &text);
     for finding in recognised.findings.iter_mut().filter(|finding| finding.action.is_none()) {
-        finding.action = Some(if delayed { Action::Delayed } else { Action::Failed });
+        finding.action = Some(if delayed { ReportedAction::Delayed } else { ReportedAction::Failed });
     }
     let recipients = match recognised.kind {
-        Some(Kind::Complaint) => recognised
+        Some(ReportKind::Complaint) => recognised
             .findings
             .into_iter()
-            .map(|finding| Finding::with_reason(finding.address, Reason::Feedback))
+            .map(|finding| ReportFinding::with_reason(finding.address, ReportReason::Feedback))
             .collect(),
         _ => finish(recognised.findings, words),
     };
     original.message_id = original.message_id.or(recognised.message_id);
-    Some(Report {
+    Some(ReceivedReport {
         kind: recognised.kind.unwrap_or_else(|| kind_of(&recipients)),
         recipients,
         original,
@@ -91,7 +97,7 @@ fn read(mail: &ReportMail<'_>, wrapped_max: usize, weighing: &mut ReportWeighing
 }
 
 /// Completes the findings, each address once.
-fn finish(findings: Vec<PartialFinding>, words: &[u8]) -> Vec<Finding> {
+fn finish(findings: Vec<PartialFinding>, words: &[u8]) -> Vec<ReportFinding> {
     let count = findings.len();
     let finish = |finding: PartialFinding| match count {
         1 => finding.finish(words),
@@ -119,7 +125,7 @@ fn wrapped_report(
     below: Option<&[u8]>,
     wrapped_max: usize,
     weighing: &mut ReportWeighing,
-) -> Option<Report> {
+) -> Option<ReceivedReport> {
     let part = mail.part(ReportPartKind::Returned).map(ReportPart::content);
     let inner = part.as_deref().or(below)?;
     let inner = ReportMail::parse(inner);
@@ -188,16 +194,17 @@ fn about(words: &[u8], address: &str) -> Vec<u8> {
 }
 
 /// The kind of a report, by the actions for its recipients: one failure makes it a bounce.
-fn kind_of(recipients: &[Finding]) -> Kind {
-    let has = |wanted: Option<Action>| recipients.iter().any(|finding| finding.action == wanted);
-    let lacks_action =
-        recipients.iter().any(|finding| finding.action.is_none() && finding.reason != Reason::Delivered);
-    if lacks_action || has(Some(Action::Failed)) {
-        Kind::Bounce
-    } else if has(Some(Action::Delayed)) {
-        Kind::Delay
+fn kind_of(recipients: &[ReportFinding]) -> ReportKind {
+    let has = |wanted: Option<ReportedAction>| recipients.iter().any(|finding| finding.action == wanted);
+    let lacks_action = recipients
+        .iter()
+        .any(|finding| finding.action.is_none() && finding.reason != ReportReason::Delivered);
+    if lacks_action || has(Some(ReportedAction::Failed)) {
+        ReportKind::Bounce
+    } else if has(Some(ReportedAction::Delayed)) {
+        ReportKind::Delay
     } else {
-        Kind::Success
+        ReportKind::Success
     }
 }
 

@@ -9,7 +9,7 @@ use super::address;
 use super::bytes::{contains, lines, squeeze, starts_with, trim};
 use super::diagnosis::EnhancedStatus;
 use super::partial_finding::PartialFinding;
-use super::report::Action;
+use super::report::ReportedAction;
 use crate::reader::HeaderField;
 
 /// The maximum number of recipients of a report.
@@ -199,17 +199,17 @@ fn after_type(value: &[u8]) -> &[u8] {
     }
 }
 
-fn action_of(value: &[u8]) -> Option<Action> {
-    let known: [(&[u8], Action); 9] = [
-        (b"fail", Action::Failed),
-        (b"delayed", Action::Delayed),
-        (b"delivered", Action::Delivered),
-        (b"deliverable", Action::Delivered),
-        (b"relayed", Action::Relayed),
-        (b"expanded", Action::Expanded),
-        (b"expired", Action::Failed),
-        (b"undeliver", Action::Failed),
-        (b"error", Action::Failed),
+fn action_of(value: &[u8]) -> Option<ReportedAction> {
+    let known: [(&[u8], ReportedAction); 9] = [
+        (b"fail", ReportedAction::Failed),
+        (b"delayed", ReportedAction::Delayed),
+        (b"delivered", ReportedAction::Delivered),
+        (b"deliverable", ReportedAction::Delivered),
+        (b"relayed", ReportedAction::Relayed),
+        (b"expanded", ReportedAction::Expanded),
+        (b"expired", ReportedAction::Failed),
+        (b"undeliver", ReportedAction::Failed),
+        (b"error", ReportedAction::Failed),
     ];
     known.into_iter().find(|(name, _)| starts_with(value, name)).map(|(_, action)| action)
 }
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(found.reporter.as_deref(), Some("mx.example.org"));
         assert_eq!(found.findings.len(), 2);
         assert_eq!(found.findings[0].words, b"550 5.1.1 no such user");
-        assert_eq!(found.findings[0].action, Some(Action::Failed));
+        assert_eq!(found.findings[0].action, Some(ReportedAction::Failed));
         assert_eq!(found.findings[1].address, "c@example.org");
         assert_eq!(found.findings[1].original_address.as_deref(), Some("b@example.org"));
     }

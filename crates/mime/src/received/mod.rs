@@ -5,7 +5,7 @@
 //! that it is about. It understands delivery reports (RFC 3464, RFC 6533), abuse reports (RFC 5965),
 //! automatic answers (RFC 3834), and the many reports that are written as prose. It promises:
 //!
-//! - It never fails and never panics; a mail that it does not recognise is [`Kind::Ordinary`].
+//! - It never fails and never panics; a mail that it does not recognise is [`ReportKind::Ordinary`].
 //! - A code that the mail does not contain is `None`.
 //! - [`BounceType::Hard`] needs proof that the address itself is bad.
 //! - Mail that people write is ordinary, even if it forwards, quotes or discusses a report.
@@ -41,9 +41,11 @@ mod sender;
 mod weighing;
 
 pub use judgement::{FeatureFamily, ReportFeature, ReportJudgement, THRESHOLD};
-pub use reason::Reason;
+pub use reason::ReportReason;
 pub use recogniser::prose::RecipientCandidate;
-pub use report::{Action, BounceType, Class, Finding, Kind, Original, Report};
+pub use report::{
+    BounceType, OriginalMessage, ReceivedReport, ReportFinding, ReportKind, ReportedAction, ReportedClass,
+};
 pub use weighing::WeighedReport;
 
 use mail::{ReportMail, ReportPartKind};
@@ -53,7 +55,7 @@ use weighing::ReportWeighing;
 pub const INSPECTED_OCTETS_MAX: usize = 8 * 1024 * 1024;
 
 /// Classifies a received mail.
-pub fn inspect(raw: &[u8]) -> Report {
+pub fn inspect(raw: &[u8]) -> ReceivedReport {
     let raw = bytes::normalise(raw, INSPECTED_OCTETS_MAX);
     judge(&ReportMail::parse(&raw), &mut ReportWeighing::default())
 }
@@ -67,14 +69,14 @@ pub fn inspect_weighed(raw: &[u8]) -> WeighedReport {
     weighing.complete(&mail, report)
 }
 
-fn judge(mail: &ReportMail<'_>, weighing: &mut ReportWeighing) -> Report {
+fn judge(mail: &ReportMail<'_>, weighing: &mut ReportWeighing) -> ReceivedReport {
     if let Some(report) = complaint::recognise(mail) {
         weighing.read_by = Some("complaint");
         return report;
     }
     if mail.part(ReportPartKind::Disposition).is_some() && delivery::rejection(mail).is_none() {
         // A read receipt contains no information about delivery.
-        return Report::ordinary();
+        return ReceivedReport::ordinary();
     }
     if let Some(report) = delivery::recognise(mail, weighing) {
         return report;
@@ -83,5 +85,5 @@ fn judge(mail: &ReportMail<'_>, weighing: &mut ReportWeighing) -> Report {
         weighing.read_by = Some("auto_reply");
         return report;
     }
-    Report::ordinary()
+    ReceivedReport::ordinary()
 }

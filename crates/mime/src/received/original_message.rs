@@ -7,7 +7,7 @@ use aho_corasick::AhoCorasick;
 
 use super::bytes::{after, indent, lines, squeeze, starts_with, trim};
 use super::mail::{ReportMail, ReportPartKind};
-use super::report::Original;
+use super::report::OriginalMessage;
 use crate::reader::{HeaderBlock, HeaderField, unfold};
 
 /// How much of a returned mail is read: its header, and the beginning of its body, which may quote another
@@ -155,8 +155,8 @@ fn begins_header(line: &[u8]) -> bool {
 }
 
 /// Reads what is known about the original mail. `below` is the returned mail that [`split_text`] found.
-pub(super) fn read_original(mail: &ReportMail<'_>, report: &[u8], below: Option<&[u8]>) -> Original {
-    let mut original = Original::default();
+pub(super) fn read_original(mail: &ReportMail<'_>, report: &[u8], below: Option<&[u8]>) -> OriginalMessage {
+    let mut original = OriginalMessage::default();
     if let Some(below) = below {
         read(&below[..below.len().min(RETURNED_OCTETS_MAX)], &mut original);
     }
@@ -242,7 +242,7 @@ fn after_label<'a>(line: &'a [u8], labels: &[&[u8]]) -> Option<&'a [u8]> {
 }
 
 /// Reads the header that a text begins with.
-fn read(text: &[u8], original: &mut Original) {
+fn read(text: &[u8], original: &mut OriginalMessage) {
     let text = skip_to_header(text);
     let shift = indent(text);
     if shift > 0 {
@@ -270,7 +270,7 @@ fn skip_to_header(text: &[u8]) -> &[u8] {
     }
 }
 
-fn read_head(block: &HeaderBlock<'_>, original: &mut Original) {
+fn read_head(block: &HeaderBlock<'_>, original: &mut OriginalMessage) {
     let head = block.fields();
     let value = |name: &[u8]| {
         head.get(name)
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn an_indented_header_is_read() {
-        let mut original = Original::default();
+        let mut original = OriginalMessage::default();
         read(
             b"\n   From x\n   Subject: a\n     b\n   Message-Id:\n    <e@f>\n   X-Postway-ID: 7\n",
             &mut original,

@@ -2,8 +2,8 @@
 
 use super::bytes::{contains, squeeze};
 use super::diagnosis::{self, DiagnosticCodes, EnhancedStatus, SmtpPhase};
-use super::reason::{self, FailureEvidence, Reason};
-use super::report::{Action, BounceType, Class, Finding};
+use super::reason::{self, FailureEvidence, ReportReason};
+use super::report::{BounceType, ReportFinding, ReportedAction, ReportedClass};
 
 /// The longest diagnostic that is kept.
 pub(super) const DIAGNOSTIC_OCTETS_MAX: usize = 2_000;
@@ -13,7 +13,7 @@ pub(super) const DIAGNOSTIC_OCTETS_MAX: usize = 2_000;
 pub(super) struct PartialFinding {
     pub(super) address: String,
     pub(super) original_address: Option<String>,
-    pub(super) action: Option<Action>,
+    pub(super) action: Option<ReportedAction>,
     /// The status that a field states.
     pub(super) status: Option<EnhancedStatus>,
     /// The server's text, as it is in the mail.
@@ -23,7 +23,7 @@ pub(super) struct PartialFinding {
     pub(super) remote_mta: Option<String>,
     pub(super) phase: Option<SmtpPhase>,
     /// The reason, if the recogniser knows it.
-    pub(super) reason: Option<Reason>,
+    pub(super) reason: Option<ReportReason>,
 }
 
 impl PartialFinding {
@@ -44,28 +44,31 @@ impl PartialFinding {
 
     /// Derives codes and reason from the text. `context` is the text of the whole report that concerns the
     /// recipient.
-    pub(super) fn finish(self, context: &[u8]) -> Finding {
+    pub(super) fn finish(self, context: &[u8]) -> ReportFinding {
         let diagnostic = squeeze(&self.words, DIAGNOSTIC_OCTETS_MAX);
         let (status, smtp_code) = self.codes(diagnostic.as_bytes(), context);
-        let delivered = matches!(self.action, Some(Action::Delivered | Action::Relayed | Action::Expanded))
-            || status.is_some_and(|status| status.class == 2);
+        let delivered = matches!(
+            self.action,
+            Some(ReportedAction::Delivered | ReportedAction::Relayed | ReportedAction::Expanded)
+        ) || status.is_some_and(|status| status.class == 2);
         let class = match status.map(|status| u16::from(status.class)).or(smtp_code.map(|code| code / 100)) {
             _ if delivered => None,
-            Some(5) => Some(Class::Permanent),
-            Some(4) => Some(Class::Transient),
+            Some(5) => Some(ReportedClass::Permanent),
+            Some(4) => Some(ReportedClass::Transient),
             Some(_) => None,
             None => Some(self.class_by_words(diagnostic.as_bytes(), context)),
         };
         let status = status.map(|status| status.to_string());
         let reason = match self.reason {
             Some(reason) => reason,
-            None if delivered => Reason::Delivered,
+            None if delivered => ReportReason::Delivered,
             None => self.reason_by_words(&diagnostic, status.as_deref(), smtp_code, context),
         };
         // While the server still retries, the failure is not certain.
-        let is_hard = reason.is_hard(class == Some(Class::Transient)) && self.action != Some(Action::Delayed);
+        let is_hard = reason.is_hard(class == Some(ReportedClass::Transient))
+            && self.action != Some(ReportedAction::Delayed);
         let kind = (!delivered).then_some(if is_hard { BounceType::Hard } else { BounceType::Soft });
-        Finding {
+        ReportFinding {
             address: self.address,
             original_address: self.original_address,
             action: self.action,
@@ -100,7 +103,7 @@ impl PartialFinding {
     }
 
     /// The class of a failure without a code: permanent, unless the text says otherwise.
-    fn class_by_words(&self, diagnostic: &[u8], context: &[u8]) -> Class {
+    fn class_by_words(&self, diagnostic: &[u8], context: &[u8]) -> ReportedClass {
         let passing: [&[u8]; 5] = [
             b"temporar",
             b"persistent transient",
@@ -110,8 +113,8 @@ impl PartialFinding {
         ];
         let words = if diagnostic.is_empty() { context } else { diagnostic };
         let is_passing =
-            self.action == Some(Action::Delayed) || passing.iter().any(|word| contains(words, word));
-        if is_passing { Class::Transient } else { Class::Permanent }
+            self.action == Some(ReportedAction::Delayed) || passing.iter().any(|word| contains(words, word));
+        if is_passing { ReportedClass::Transient } else { ReportedClass::Permanent }
     }
 
     /// The reason by the text, or by the context if the text says little.
@@ -121,15 +124,15 @@ impl PartialFinding {
         status: Option<&str>,
         code: Option<u16>,
         context: &[u8],
-    ) -> Reason {
+    ) -> ReportReason {
         let text = diagnostic.as_bytes();
         let phase = self.phase.or_else(|| diagnosis::phase(text)).or_else(|| diagnosis::phase(context));
-        let delayed = self.action == Some(Action::Delayed);
+        let delayed = self.action == Some(ReportedAction::Delayed);
         let evidence = FailureEvidence { text, status, code, phase, program: self.program, delayed };
         let reason = reason::decide(evidence);
         let says_little = match reason {
-            Reason::Undefined => true,
-            Reason::SystemError | Reason::Expired => text.is_empty(),
+            ReportReason::Undefined => true,
+            ReportReason::SystemError | ReportReason::Expired => text.is_empty(),
             _ => false,
         };
         if !says_little {

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::reason::Reason;
+use super::reason::ReportReason;
 
 /// The kind of a received mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ReportKind {
     /// At least one recipient will not get the mail.
     Bounce,
     /// The mail is late, and the server still retries.
@@ -21,7 +21,7 @@ pub enum Kind {
     Ordinary,
 }
 
-impl Kind {
+impl ReportKind {
     /// The name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Kind {
 
 /// What the reporting server did about a recipient (RFC 3464, 2.3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Action {
+pub enum ReportedAction {
     /// The server gave up.
     Failed,
     /// The server still retries.
@@ -50,7 +50,7 @@ pub enum Action {
     Expanded,
 }
 
-impl Action {
+impl ReportedAction {
     /// The name in RFC 3464 and in the API.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -65,14 +65,14 @@ impl Action {
 
 /// Whether a retry may help, by the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Class {
+pub enum ReportedClass {
     /// 5xx or 5.x.x.
     Permanent,
     /// 4xx or 4.x.x.
     Transient,
 }
 
-impl Class {
+impl ReportedClass {
     /// The name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -103,23 +103,23 @@ impl BounceType {
 
 /// What a report says about one recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct ReportFinding {
     /// The address that the reporting server tried to deliver to.
     pub address: String,
     /// The address that the mail was first sent to, if it differs from `address`.
     pub original_address: Option<String>,
     /// What the server did.
-    pub action: Option<Action>,
+    pub action: Option<ReportedAction>,
     /// The enhanced status, such as `5.1.1`, if the mail contains one.
     pub status: Option<String>,
     /// The SMTP reply code, if the mail contains one.
     pub smtp_code: Option<u16>,
     /// Whether the failure is permanent.
-    pub class: Option<Class>,
+    pub class: Option<ReportedClass>,
     /// Whether the address is bad; `None` unless delivery failed or is late.
     pub kind: Option<BounceType>,
     /// The reason.
-    pub reason: Reason,
+    pub reason: ReportReason,
     /// The text of the server, on one line.
     pub diagnostic: Option<String>,
     /// The server that refused the mail, if the report names it.
@@ -128,7 +128,7 @@ pub struct Finding {
 
 /// What a report says about the original mail.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Original {
+pub struct OriginalMessage {
     /// The Message-ID, without angle brackets.
     pub message_id: Option<String>,
     /// The `X-Postway-ID` of the returned header.
@@ -145,26 +145,26 @@ pub struct Original {
 
 /// The kind of a received mail, and its findings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct ReceivedReport {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: ReportKind,
     /// The recipients that it is about, each address once.
-    pub recipients: Vec<Finding>,
+    pub recipients: Vec<ReportFinding>,
     /// The original mail.
-    pub original: Original,
+    pub original: OriginalMessage,
     /// The type of a complaint, such as `abuse`.
     pub feedback_type: Option<String>,
     /// The reporting server, or else the name of the recogniser that read the report.
     pub reporter: Option<String>,
 }
 
-impl Report {
+impl ReceivedReport {
     /// A report about an ordinary mail.
     pub(super) fn ordinary() -> Self {
         Self {
-            kind: Kind::Ordinary,
+            kind: ReportKind::Ordinary,
             recipients: Vec::new(),
-            original: Original::default(),
+            original: OriginalMessage::default(),
             feedback_type: None,
             reporter: None,
         }
@@ -174,16 +174,16 @@ impl Report {
     pub fn to_json(&self) -> Value {
         json!({
             "kind": self.kind.as_str(),
-            "recipients": self.recipients.iter().map(Finding::to_json).collect::<Vec<_>>(),
+            "recipients": self.recipients.iter().map(ReportFinding::to_json).collect::<Vec<_>>(),
             "original": self.original.to_json(),
             "feedback_type": self.feedback_type,
         })
     }
 }
 
-impl Finding {
+impl ReportFinding {
     /// A finding with only an address and a reason.
-    pub(super) fn with_reason(address: String, reason: Reason) -> Self {
+    pub(super) fn with_reason(address: String, reason: ReportReason) -> Self {
         Self {
             address,
             original_address: None,
@@ -202,10 +202,10 @@ impl Finding {
     pub fn to_json(&self) -> Value {
         json!({
             "address": self.address,
-            "action": self.action.map(Action::as_str),
+            "action": self.action.map(ReportedAction::as_str),
             "status": self.status,
             "smtp_code": self.smtp_code,
-            "class": self.class.map(Class::as_str),
+            "class": self.class.map(ReportedClass::as_str),
             "type": self.kind.map(BounceType::as_str),
             "reason": self.reason.as_str(),
             "diagnostic": self.diagnostic,
@@ -213,7 +213,7 @@ impl Finding {
     }
 }
 
-impl Original {
+impl OriginalMessage {
     /// The ids as the API shows them.
     pub fn to_json(&self) -> Value {
         json!({ "message_id": self.message_id, "postway_id": self.postway_id })

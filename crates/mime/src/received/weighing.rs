@@ -7,7 +7,7 @@ use super::mail::ReportMail;
 use super::original_message;
 use super::recogniser::ReportText;
 use super::recogniser::prose::RecipientCandidate;
-use super::report::{Original, Report};
+use super::report::{OriginalMessage, ReceivedReport};
 use super::sender::SenderTraits;
 
 /// The judgement while a mail is being read.
@@ -18,7 +18,7 @@ pub(super) struct ReportWeighing {
     /// The code that read the mail: `fields`, `complaint`, `auto_reply`, `prose`, or the name of a
     /// recogniser.
     pub(super) read_by: Option<&'static str>,
-    /// Whether the text was weighed, and not only the sender.
+    /// Whether the text was run_heavy, and not only the sender.
     is_complete: bool,
 }
 
@@ -38,14 +38,14 @@ impl ReportWeighing {
     }
 
     /// Returns the result with all weights, also for a mail that was classified without them.
-    pub(super) fn complete(mut self, mail: &ReportMail<'_>, report: Report) -> WeighedReport {
+    pub(super) fn complete(mut self, mail: &ReportMail<'_>, report: ReceivedReport) -> WeighedReport {
         if !self.is_complete {
             let sender = SenderTraits::read(mail.header());
             let read_by = self.read_by;
             self.begin(sender);
             self.read_by = read_by;
             let whole = mail.report_text();
-            let original = Original::default();
+            let original = OriginalMessage::default();
             self.weigh(mail, &ReportText::new(mail, sender, original_message::split_text(&whole), &original));
         }
         WeighedReport {
@@ -61,13 +61,13 @@ impl ReportWeighing {
 #[derive(Debug)]
 pub struct WeighedReport {
     /// The report.
-    pub report: Report,
+    pub report: ReceivedReport,
     /// The code that read the mail: `fields`, `complaint`, `auto_reply`, `prose`, or the name of a
     /// recogniser. `None` for ordinary mail.
     pub read_by: Option<&'static str>,
     /// The features and their weights.
     pub judgement: ReportJudgement,
-    /// The addresses of the text, if they were weighed.
+    /// The addresses of the text, if they were run_heavy.
     pub candidates: Vec<RecipientCandidate>,
 }
 

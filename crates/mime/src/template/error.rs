@@ -128,7 +128,7 @@ impl TemplateFault {
 }
 
 fn describe(error: &Error) -> (TemplateErrorKind, String) {
-    use TemplateErrorKind as Kind;
+    use TemplateErrorKind as ReportKind;
     let source = std::error::Error::source(error);
     if let Some(bound) = source.and_then(|source| source.downcast_ref::<RenderBound>()) {
         return ((*bound).into(), bound.to_string());
@@ -136,30 +136,33 @@ fn describe(error: &Error) -> (TemplateErrorKind, String) {
     let detail = error.detail().unwrap_or_default();
     if let Some(variable) = undefined_name(detail) {
         return (
-            Kind::MissingVariable,
+            ReportKind::MissingVariable,
             format!("variable \"{variable}\" is not given: add it to the variables"),
         );
     }
     match error.kind() {
         ErrorKind::OutOfFuel => {
-            (Kind::TooLong, "takes too many steps: use fewer or shorter loops".to_owned())
+            (ReportKind::TooLong, "takes too many steps: use fewer or shorter loops".to_owned())
         }
-        ErrorKind::WriteFailure => (Kind::TooLarge, "gives too much output: make it shorter".to_owned()),
+        ErrorKind::WriteFailure => {
+            (ReportKind::TooLarge, "gives too much output: make it shorter".to_owned())
+        }
         ErrorKind::UndefinedError => {
-            (Kind::MissingVariable, "a variable is not given: add it to the variables".to_owned())
+            (ReportKind::MissingVariable, "a variable is not given: add it to the variables".to_owned())
         }
-        ErrorKind::TemplateNotFound => (Kind::UnknownTemplate, detail.to_owned()),
+        ErrorKind::TemplateNotFound => (ReportKind::UnknownTemplate, detail.to_owned()),
         ErrorKind::SyntaxError
         | ErrorKind::BadEscape
         | ErrorKind::UnknownFilter
         | ErrorKind::UnknownTest
         | ErrorKind::UnknownFunction
         | ErrorKind::UnknownMethod
-        | ErrorKind::UnknownBlock => (Kind::Syntax, engine_message(error)),
-        _ if detail == "recursion limit exceeded" => {
-            (Kind::TooDeep, "macros, loops or includes are nested too deeply: use fewer levels".to_owned())
-        }
-        _ => (Kind::Value, engine_message(error)),
+        | ErrorKind::UnknownBlock => (ReportKind::Syntax, engine_message(error)),
+        _ if detail == "recursion limit exceeded" => (
+            ReportKind::TooDeep,
+            "macros, loops or includes are nested too deeply: use fewer levels".to_owned(),
+        ),
+        _ => (ReportKind::Value, engine_message(error)),
     }
 }
 

@@ -10,7 +10,7 @@ use std::panic::catch_unwind;
 use htmlparser::{ElementEnd, Token, Tokenizer};
 use mrml::prelude::render::RenderOptions;
 
-use super::{OUTPUT_BYTES_MAX, TemplateErrorKind as Kind, TemplateFault};
+use super::{OUTPUT_BYTES_MAX, TemplateErrorKind as ReportKind, TemplateFault};
 
 /// The longest MJML that is read; its html is ten times as long or more.
 pub(super) const SOURCE_BYTES_MAX: usize = 512 * 1024;
@@ -63,9 +63,12 @@ pub(super) fn to_html(source: &str) -> Result<String, TemplateFault> {
         parsed.element.render(&options).map_err(|error| format!("the MJML cannot be rendered: {error}"))
     });
     let rendered = rendered.unwrap_or_else(|_| Err("the MJML cannot be rendered: simplify it".to_owned()));
-    let html = rendered.map_err(|message| TemplateFault::new(Kind::Mjml, message))?;
+    let html = rendered.map_err(|message| TemplateFault::new(ReportKind::Mjml, message))?;
     if html.len() > OUTPUT_BYTES_MAX {
-        return Err(TemplateFault::new(Kind::TooLarge, "the MJML gives too much html: make it shorter"));
+        return Err(TemplateFault::new(
+            ReportKind::TooLarge,
+            "the MJML gives too much html: make it shorter",
+        ));
     }
     Ok(html)
 }
@@ -83,7 +86,7 @@ fn check_nesting(source: &str) -> Result<(), TemplateFault> {
                 // mrml would copy a misspelled element into the html, where it has no effect.
                 if local.starts_with("mj-") && !ELEMENTS.contains(&local.as_str()) {
                     let message = format!("there is no element <{local}> in MJML: correct its name");
-                    return Err(TemplateFault::new(Kind::Mjml, message));
+                    return Err(TemplateFault::new(ReportKind::Mjml, message));
                 }
             }
             Token::ElementEnd { end: ElementEnd::Open, .. } if !void => depth += 1,
@@ -92,11 +95,11 @@ fn check_nesting(source: &str) -> Result<(), TemplateFault> {
         }
         if depth > DEPTH_MAX {
             let message = format!("the MJML is nested deeper than {DEPTH_MAX} levels: use fewer");
-            return Err(TemplateFault::new(Kind::TooDeep, message));
+            return Err(TemplateFault::new(ReportKind::TooDeep, message));
         }
         if elements > ELEMENTS_MAX {
             let message = format!("the MJML has more than {ELEMENTS_MAX} elements: make it shorter");
-            return Err(TemplateFault::new(Kind::TooLarge, message));
+            return Err(TemplateFault::new(ReportKind::TooLarge, message));
         }
     }
     Ok(())

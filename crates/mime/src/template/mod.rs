@@ -1,7 +1,7 @@
 //! Templates: a subject, an html or MJML body and a text, rendered with variables.
 //!
 //! A [`TemplateSource`] is a template as a tenant wrote it. A [`TemplateSet`] is a compiled template with all
-//! that it extends, includes and imports; it renders to a [`Rendered`], from which a message is composed. A
+//! that it extends, includes and imports; it renders to a [`RenderedTemplate`], from which a message is composed. A
 //! part names another template without its part: `{% extends "base" %}` in an html part means the html part
 //! of `base`.
 //!
@@ -26,7 +26,7 @@ mod syntax;
 
 pub use error::{TemplateError, TemplateErrorKind};
 pub use mustachio::MustachioHead;
-pub use set::{Rendered, TemplateSet};
+pub use set::{RenderedTemplate, TemplateSet};
 pub use source::TemplateSource;
 
 use error::TemplateFault;

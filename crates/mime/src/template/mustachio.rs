@@ -22,7 +22,7 @@ use std::fmt;
 use minijinja::value::{Rest, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
-use super::{TemplateErrorKind as Kind, TemplateFault};
+use super::{TemplateErrorKind as ReportKind, TemplateFault};
 
 const MARK: &str = "{#mustachio";
 /// The longest head; a longer comment is an ordinary comment.
@@ -97,11 +97,11 @@ pub(super) fn translate_body(source: &str, head: &MustachioHead) -> Result<Strin
     let (translated, places) = translate(source)?;
     if head.is_layout && places != 1 {
         let message = "The layout content placeholder must be present, and only once: {{{ @content }}}";
-        return Err(TemplateFault::new(Kind::Syntax, message));
+        return Err(TemplateFault::new(ReportKind::Syntax, message));
     }
     if !head.is_layout && places > 0 {
         return Err(TemplateFault::new(
-            Kind::Syntax,
+            ReportKind::Syntax,
             "{{{ @content }}} is for layouts: this template is none",
         ));
     }
@@ -117,7 +117,7 @@ pub(super) fn translate_body(source: &str, head: &MustachioHead) -> Result<Strin
 pub(super) fn translate_subject(source: &str) -> Result<String, TemplateFault> {
     match translate(source)? {
         (translated, 0) => Ok(translated),
-        _ => Err(TemplateFault::new(Kind::Syntax, "a subject has no place for content")),
+        _ => Err(TemplateFault::new(ReportKind::Syntax, "a subject has no place for content")),
     }
 }
 
@@ -139,7 +139,7 @@ fn translate(source: &str) -> Result<(String, usize), TemplateFault> {
         writer.text(&source[written..start]);
         let at_line = |message: String| {
             let line = source[..start].matches('\n').count() + 1;
-            TemplateFault::new(Kind::Syntax, message).at(line)
+            TemplateFault::new(ReportKind::Syntax, message).at(line)
         };
         writer.tag(&tag).map_err(at_line)?;
         at = start + tag.length;
@@ -149,7 +149,7 @@ fn translate(source: &str) -> Result<(String, usize), TemplateFault> {
     match writer.open.last() {
         Some(section) => {
             let message = format!("{} is opened and not closed: close it", section.shown());
-            Err(TemplateFault::new(Kind::Syntax, message))
+            Err(TemplateFault::new(ReportKind::Syntax, message))
         }
         None => Ok((writer.out, writer.places)),
     }

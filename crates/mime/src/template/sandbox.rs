@@ -1,6 +1,6 @@
 //! The engine, set up so that every render is bounded.
 //!
-//! Each render has an allowance (see `allowance`). A value that can grow is weighed when it is made
+//! Each render has an allowance (see `allowance`). A value that can grow is run_heavy when it is made
 //! (`_within`, inserted by `instrument`) and charged to the allowance, and so is every value that is written
 //! to the output or to a captured block. So the memory of a render is a small multiple of the allowance, and
 //! its time is bounded by fuel times the largest value.

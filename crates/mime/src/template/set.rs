@@ -10,7 +10,7 @@ use serde_json::Map;
 use super::instrument::TemplateReference;
 use super::part::TemplatePart;
 use super::{
-    OUTPUT_BYTES_MAX, SUBJECT_BYTES_MAX, TemplateError, TemplateErrorKind as Kind, TemplateFault,
+    OUTPUT_BYTES_MAX, SUBJECT_BYTES_MAX, TemplateError, TemplateErrorKind as ReportKind, TemplateFault,
     TemplateSource,
 };
 use super::{allowance, mjml, sandbox};
@@ -18,7 +18,7 @@ use crate::html;
 
 /// A rendered template.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rendered {
+pub struct RenderedTemplate {
     /// One line, without spaces around it.
     pub subject: String,
     /// The html, from the html or the MJML part. Not yet checked for scripts.
@@ -62,10 +62,10 @@ impl TemplateSet {
         &self,
         name: &str,
         variables: &Map<String, serde_json::Value>,
-    ) -> Result<Rendered, TemplateError> {
+    ) -> Result<RenderedTemplate, TemplateError> {
         let whole = |kind, message: String| TemplateError::new(name, None, TemplateFault::new(kind, message));
         let parts = self.parts.get(name);
-        let parts = parts.ok_or_else(|| whole(Kind::UnknownTemplate, "does not exist".to_owned()))?;
+        let parts = parts.ok_or_else(|| whole(ReportKind::UnknownTemplate, "does not exist".to_owned()))?;
         let variables = Value::from(Serde(variables));
         allowance::check_variables(&variables)
             .map_err(|bound| whole(bound.into(), format!("variables: {bound}")))?;
@@ -78,7 +78,7 @@ impl TemplateSet {
             return Err(TemplateError::new(
                 name,
                 Some(TemplatePart::Subject),
-                TemplateFault::new(Kind::Value, message),
+                TemplateFault::new(ReportKind::Value, message),
             ));
         }
         let html = if parts.contains(&TemplatePart::Mjml) {
@@ -99,11 +99,11 @@ impl TemplateSet {
                 TemplateError::new(
                     name,
                     Some(TemplatePart::Text),
-                    TemplateFault::new(Kind::TooLarge, error.to_string()),
+                    TemplateFault::new(ReportKind::TooLarge, error.to_string()),
                 )
             })?
         };
-        Ok(Rendered { subject, html, text })
+        Ok(RenderedTemplate { subject, html, text })
     }
 
     fn render_part(
@@ -125,7 +125,7 @@ impl TemplateSet {
             TemplateError::new(
                 name,
                 Some(part),
-                TemplateFault::new(Kind::Value, "gives bytes that are no text"),
+                TemplateFault::new(ReportKind::Value, "gives bytes that are no text"),
             )
         })
     }
@@ -157,7 +157,7 @@ impl TemplateSet {
         TemplateError::new(
             template,
             Some(part),
-            TemplateFault::new(Kind::UnknownTemplate, message).at(reference.line),
+            TemplateFault::new(ReportKind::UnknownTemplate, message).at(reference.line),
         )
     }
 }
@@ -183,7 +183,11 @@ fn check_circles(
             let names = path[at..].iter().map(|((name, _), _)| name.as_str()).chain([next.0.as_str()]);
             let circle = names.collect::<Vec<_>>().join(" → ");
             let message = format!("refers to itself ({circle}): break the circle");
-            return Err(TemplateError::new(&next.0, Some(next.1), TemplateFault::new(Kind::Cyclic, message)));
+            return Err(TemplateError::new(
+                &next.0,
+                Some(next.1),
+                TemplateFault::new(ReportKind::Cyclic, message),
+            ));
         }
         if !done.contains(&next) {
             let targets = targets(&next, references);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::instrument::{InstrumentedSource, instrument};
 use super::mustachio::{MustachioHead, translate_body, translate_subject};
 use super::part::TemplatePart;
-use super::{TemplateError, TemplateErrorKind as Kind, TemplateFault, sandbox};
+use super::{TemplateError, TemplateErrorKind as ReportKind, TemplateFault, sandbox};
 
 const NAME_CHARS_MAX: usize = 128;
 /// How many times longer than the longest source a translated source may be.
@@ -47,19 +47,19 @@ impl TemplateSource {
         };
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if self.name.is_empty() || self.name.len() > NAME_CHARS_MAX || !self.name.chars().all(allowed) {
-            return whole(Kind::Syntax, "the name must be 1 to 128 letters, digits, '-', '_' or '.'");
+            return whole(ReportKind::Syntax, "the name must be 1 to 128 letters, digits, '-', '_' or '.'");
         }
         if self.html.is_some() && self.mjml.is_some() {
-            return whole(Kind::Syntax, "has both html and mjml: give one of them");
+            return whole(ReportKind::Syntax, "has both html and mjml: give one of them");
         }
         if let Some((MustachioHead { stands_for: Some(name), .. }, _)) = MustachioHead::split(&self.subject) {
             return whole(
-                Kind::UnknownTemplate,
+                ReportKind::UnknownTemplate,
                 &format!("only stands for the template {name}: use that name"),
             );
         }
         if self.html.is_none() && self.mjml.is_none() && self.text.is_none() {
-            return whole(Kind::Syntax, "has no body: give html, mjml or text");
+            return whole(ReportKind::Syntax, "has no body: give html, mjml or text");
         }
         let Some((head, subject)) = MustachioHead::split(&self.subject) else {
             return self.parts().map(|(part, source)| Ok((part, self.instrument(part, source)?))).collect();
@@ -98,7 +98,7 @@ impl TemplateSource {
 fn check_length(source: &str, bytes_max: usize) -> Result<(), TemplateFault> {
     match source.len() > bytes_max {
         true => Err(TemplateFault::new(
-            Kind::TooLarge,
+            ReportKind::TooLarge,
             format!("is longer than {bytes_max} bytes: make it shorter"),
         )),
         false => Ok(()),

@@ -7,7 +7,7 @@
 use minijinja::machinery::{Span, Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
-use super::{TemplateErrorKind as Kind, TemplateFault};
+use super::{TemplateErrorKind as ReportKind, TemplateFault};
 
 /// The maximum number of operators, filters and subscripts in one expression, including those around it.
 const LINKS_MAX: usize = 200;
@@ -32,7 +32,7 @@ pub(super) fn check(source: &str) -> Result<(), TemplateFault> {
 
 fn too_long(span: Span) -> TemplateFault {
     let message = format!("an expression or an if has more than {LINKS_MAX} operators or branches: split it");
-    TemplateFault::new(Kind::TooDeep, message).at(usize::from(span.start_line))
+    TemplateFault::new(ReportKind::TooDeep, message).at(usize::from(span.start_line))
 }
 
 /// The number of links of the current expression and of those around it.

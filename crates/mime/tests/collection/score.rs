@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, fs, hint::black_box};
 
-use postway_mime::received::{Action, Class, Finding, Kind, Report, inspect, inspect_weighed};
+use postway_mime::received::{
+    ReceivedReport, ReportFinding, ReportKind, ReportedAction, ReportedClass, inspect, inspect_weighed,
+};
 
 use crate::labels::{Fact, Half, LabelledMail, Truth};
 
@@ -80,7 +82,7 @@ impl Score {
         };
         match mail.truth {
             Truth::Ordinary => {
-                if !self.ordinary.count(matches!(report.kind, Kind::Ordinary | Kind::AutoReply)) {
+                if !self.ordinary.count(matches!(report.kind, ReportKind::Ordinary | ReportKind::AutoReply)) {
                     fault("ordinary", String::new());
                 }
             }
@@ -90,7 +92,7 @@ impl Score {
                 }
             }
             Truth::Report => {
-                let is_recognised = matches!(report.kind, Kind::Bounce | Kind::Delay);
+                let is_recognised = matches!(report.kind, ReportKind::Bounce | ReportKind::Delay);
                 if !self.recognised.count(is_recognised) {
                     let why = inspect_weighed(&mail.raw).why().to_string();
                     fault("kind", format!("a report, by {why}"));
@@ -112,13 +114,13 @@ impl Score {
                         fault("reply", reply.to_string());
                     }
                     if let Some(class) = &fact.class {
-                        let read = found.and_then(|found| found.class).map(Class::as_str);
+                        let read = found.and_then(|found| found.class).map(ReportedClass::as_str);
                         if !self.class.count(read == Some(class)) {
                             fault("class", class.clone());
                         }
                     }
                     if let Some(gave_up) = fact.gave_up {
-                        let read = found.map(|found| found.action != Some(Action::Delayed));
+                        let read = found.map(|found| found.action != Some(ReportedAction::Delayed));
                         if !self.class.count(read == Some(gave_up)) {
                             fault("gave up", gave_up.to_string());
                         }
@@ -164,7 +166,7 @@ impl Score {
 }
 
 /// Whether a report names exactly the labelled recipients.
-fn same_recipients(facts: &[Fact], report: &Report) -> bool {
+fn same_recipients(facts: &[Fact], report: &ReceivedReport) -> bool {
     // Some labels name a recipient twice, with two reasons.
     let known: BTreeSet<_> = facts.iter().map(|fact| &fact.address).collect();
     let failed: Vec<_> = report.recipients.iter().filter(|finding| !is_delivered(finding)).collect();
@@ -172,11 +174,14 @@ fn same_recipients(facts: &[Fact], report: &Report) -> bool {
         && facts.iter().all(|fact| failed.iter().any(|finding| is_about(fact, finding)))
 }
 
-fn is_delivered(finding: &Finding) -> bool {
-    matches!(finding.action, Some(Action::Delivered | Action::Relayed | Action::Expanded))
+fn is_delivered(finding: &ReportFinding) -> bool {
+    matches!(
+        finding.action,
+        Some(ReportedAction::Delivered | ReportedAction::Relayed | ReportedAction::Expanded)
+    )
 }
 
-fn is_about(fact: &Fact, finding: &Finding) -> bool {
+fn is_about(fact: &Fact, finding: &ReportFinding) -> bool {
     let names = |address: &str| {
         address.eq_ignore_ascii_case(&fact.address)
             || fact.alias.as_ref().is_some_and(|alias| address.eq_ignore_ascii_case(alias))
@@ -184,7 +189,7 @@ fn is_about(fact: &Fact, finding: &Finding) -> bool {
     names(&finding.address) || finding.original_address.as_deref().is_some_and(names)
 }
 
-fn brief(report: &Report) -> String {
+fn brief(report: &ReceivedReport) -> String {
     let recipients: Vec<_> = report
         .recipients
         .iter()
@@ -192,7 +197,7 @@ fn brief(report: &Report) -> String {
             format!(
                 "{} {} {} {} {}",
                 finding.address,
-                finding.action.map_or("-", Action::as_str),
+                finding.action.map_or("-", ReportedAction::as_str),
                 finding.status.as_deref().unwrap_or("-"),
                 finding.smtp_code.map_or("-".to_owned(), |code| code.to_string()),
                 finding.reason.as_str()

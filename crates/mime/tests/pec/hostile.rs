@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use postway_domain::Time;
-use postway_mime::pec::{Daticert, DaticertError, Signature, TrustStore, inspect, read, verify};
+use postway_mime::pec::{DaticertError, DaticertState, SignatureCheck, TrustStore, inspect, read, verify};
 use proptest::prelude::*;
 
 use crate::support::{Sample, UID, base, daticert, signed};
@@ -12,7 +12,7 @@ fn refused(document: impl Into<Vec<u8>>) -> DaticertError {
     let read = read(&Sample { daticert: Some(document.into()), ..base() }.raw()).expect("still a receipt");
     assert_eq!(read.postway_uid.map(|uid| uid.to_string()).as_deref(), Some(UID), "read from the header");
     match read.daticert {
-        Daticert::Refused(why) => why,
+        DaticertState::Refused(why) => why,
         other => panic!("{other:?}"),
     }
 }
@@ -86,7 +86,7 @@ fn ten_thousand_parts_inside_each_other_cost_little() {
     raw.push_str(&base().content());
     let started = Instant::now();
     let read = read(raw.as_bytes()).unwrap();
-    assert_eq!(read.daticert, Daticert::Absent);
+    assert_eq!(read.daticert, DaticertState::Absent);
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
@@ -125,7 +125,7 @@ proptest! {
         let _ = read(&Sample { daticert: Some(bytes.clone()), ..base() }.raw());
         let raw = signed(&base().header(), &base().content(), &bytes);
         let judged = verify(&raw, &TrustStore::default(), Time::from_millis(0));
-        let believed = matches!(judged, Signature::Verified { .. });
+        let believed = matches!(judged, SignatureCheck::Verified { .. });
         prop_assert!(!believed);
     }
 

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use postway_domain::Time;
-use postway_mime::pec::{Signature, TrustStore, read, verify};
+use postway_mime::pec::{SignatureCheck, TrustStore, read, verify};
 use tempfile::TempDir;
 
 use crate::support::{SIGNER, Sample, base};
@@ -85,7 +85,7 @@ fn signatures_by_openssl_are_verified() {
         let signer = if options.contains("-signer") { String::new() } else { format!("-signer {key}.pem") };
         let raw = sign(folder.path(), &format!("{options} {signer} -inkey {key}.key"));
         let judged = verify(&raw, &trust, now);
-        assert_eq!(judged, Signature::Verified { signer: SIGNER.into() }, "{key} {options}");
+        assert_eq!(judged, SignatureCheck::Verified { signer: SIGNER.into() }, "{key} {options}");
         assert!(read(&raw).expect("a receipt").is_confirmed(), "{key} {options}");
     }
 }
@@ -100,7 +100,7 @@ fn weak_or_unattributed_signatures_by_openssl_are_not() {
         ("cms -sign -md sha256 -nocerts", "did not come along"),
     ] {
         let raw = sign(folder.path(), &format!("{options} -signer rsa.pem -inkey rsa.key"));
-        let Signature::Unverified { why } = verify(&raw, &trust, now) else { panic!("{options}") };
+        let SignatureCheck::Unverified { why } = verify(&raw, &trust, now) else { panic!("{options}") };
         assert!(why.contains(reason), "{options}: {why}");
     }
 }

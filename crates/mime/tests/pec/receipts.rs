@@ -1,12 +1,13 @@
 //! Every kind of receipt, and mail that is not a receipt.
 
 use postway_mime::pec::{
-    Contradiction, Daticert, Notice, PecEvent, PecMail, Receipt, ReceiptForm, ReceiptKind, inspect, read,
+    CertifiedReceipt, DaticertState, DelayNotice, PecEvent, PecMail, ReceiptContradiction, ReceiptForm,
+    ReceiptKind, inspect, read,
 };
 
 use crate::support::{Sample, UID, base, daticert, sample};
 
-fn receipt(sample: &Sample) -> Receipt {
+fn receipt(sample: &Sample) -> CertifiedReceipt {
     read(&sample.raw()).expect("a receipt")
 }
 
@@ -92,14 +93,17 @@ fn the_same_header_warns_at_12_hours_and_fails_at_24() {
     };
     let first = "non e' stato consegnato nelle prime\r\ndodici ore dal suo invio.";
     let last = "non e' stato consegnato nelle ventiquattro ore successive al suo invio.";
-    assert_eq!(say(first, ""), (Notice::First, PecEvent::Warning));
-    assert_eq!(say(last, ""), (Notice::Final, PecEvent::Failed));
+    assert_eq!(say(first, ""), (DelayNotice::First, PecEvent::Warning));
+    assert_eq!(say(last, ""), (DelayNotice::Final, PecEvent::Failed));
     assert_eq!(
         say("?", "<errore-esteso>5.4.1 - tempo massimo</errore-esteso>"),
-        (Notice::Final, PecEvent::Failed)
+        (DelayNotice::Final, PecEvent::Failed)
     );
-    assert_eq!(say("?", "<errore-esteso>4.4.1 - attesa</errore-esteso>"), (Notice::First, PecEvent::Warning));
-    assert_eq!(say("?", ""), (Notice::Undecided, PecEvent::Warning));
+    assert_eq!(
+        say("?", "<errore-esteso>4.4.1 - attesa</errore-esteso>"),
+        (DelayNotice::First, PecEvent::Warning)
+    );
+    assert_eq!(say("?", ""), (DelayNotice::Undecided, PecEvent::Warning));
 }
 
 #[test]
@@ -140,7 +144,7 @@ fn a_daticert_inside_the_original_is_never_used() {
     let nested = nested.replace("--m", "--n").replace("\"m\"", "\"n\"");
     let without = Sample { daticert: None, original: Some(nested.clone()), ..base() };
     let read = receipt(&without);
-    assert_eq!(read.daticert, Daticert::Absent);
+    assert_eq!(read.daticert, DaticertState::Absent);
     assert_eq!((read.sender, read.error), (None, None));
     assert_eq!(read.subject.as_deref(), Some("RICEVUTA: Bolletta"));
     assert_eq!(read.postway_uid.map(|uid| uid.to_string()).as_deref(), Some(UID));
@@ -162,7 +166,7 @@ fn a_reference_of_somebody_else_has_no_uid() {
     {
         let read = receipt(&Sample { header: format!("X-Riferimento-Message-ID: {id}\r\n"), ..base() });
         assert_eq!(read.postway_uid, None, "{id}");
-        assert_eq!(read.contradictions, [Contradiction::Reference]);
+        assert_eq!(read.contradictions, [ReceiptContradiction::Reference]);
     }
 }
 
@@ -171,7 +175,7 @@ fn a_header_before_the_body_of_another_receipt_is_not_confirmed() {
     let swapped = Sample { kind: "avvenuta-consegna", ..base() };
     let read = receipt(&swapped);
     assert_eq!(read.kind, ReceiptKind::Delivered);
-    assert_eq!(read.contradictions, [Contradiction::Kind]);
+    assert_eq!(read.contradictions, [ReceiptContradiction::Kind]);
     assert!(!read.is_confirmed());
 }
 

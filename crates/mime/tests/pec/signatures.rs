@@ -1,7 +1,7 @@
 //! Signatures that are correct except for one detail each.
 
 use postway_domain::Time;
-use postway_mime::pec::{Signature, TrustError, TrustStore, read, verify};
+use postway_mime::pec::{SignatureCheck, TrustError, TrustStore, read, verify};
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose};
 
 use crate::{
@@ -20,13 +20,13 @@ fn then() -> Time {
 }
 
 #[track_caller]
-fn assert_verified(judged: Signature) {
-    assert_eq!(judged, Signature::Verified { signer: SIGNER.into() });
+fn assert_verified(judged: SignatureCheck) {
+    assert_eq!(judged, SignatureCheck::Verified { signer: SIGNER.into() });
 }
 
 #[track_caller]
-fn assert_unverified(judged: Signature, reason: &str) {
-    let Signature::Unverified { why } = judged else { panic!("{judged:?} instead of: {reason}") };
+fn assert_unverified(judged: SignatureCheck, reason: &str) {
+    let SignatureCheck::Unverified { why } = judged else { panic!("{judged:?} instead of: {reason}") };
     assert!(why.contains(reason), "{why} instead of: {reason}");
 }
 
@@ -209,16 +209,16 @@ fn weak_and_misleading_signatures_are_not_believed() {
 #[test]
 fn mail_without_a_signature_has_none() {
     let trust = TrustStore::default();
-    assert_eq!(verify(&base().raw(), &trust, then()), Signature::Absent);
-    assert_eq!(verify(b"", &trust, then()), Signature::Absent);
+    assert_eq!(verify(&base().raw(), &trust, then()), SignatureCheck::Absent);
+    assert_eq!(verify(b"", &trust, then()), SignatureCheck::Absent);
     let openpgp = b"Content-Type: multipart/signed; boundary=s\r\n\r\n--s\r\n\r\nx\r\n--s\r\n\
                     Content-Type: application/pgp-signature\r\n\r\ny\r\n--s--\r\n";
-    assert_eq!(verify(openpgp, &trust, then()), Signature::Absent);
+    assert_eq!(verify(openpgp, &trust, then()), SignatureCheck::Absent);
     let enveloped = format!(
         "Content-Type: application/pkcs7-mime\r\nContent-Transfer-Encoding: base64\r\n\r\n{}",
         base64(&tlv(0x30, &tlv(6, &[&PKCS7[..], &[7, 3]].concat())))
     );
-    assert_eq!(verify(enveloped.as_bytes(), &trust, then()), Signature::Absent);
+    assert_eq!(verify(enveloped.as_bytes(), &trust, then()), SignatureCheck::Absent);
 }
 
 #[test]

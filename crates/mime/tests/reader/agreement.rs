@@ -2,9 +2,9 @@
 //! promises.
 
 use mail_parser::{MessageParser, MimeHeaders, PartType};
-use postway_domain::Mailbox;
+use postway_domain::NamedAddress;
 use postway_mime::{
-    Attachment, Draft, compose,
+    MailAttachment, MailDraft, compose,
     reader::{
         DecodeBudget, PartClass, ReadMail,
         limit::{DEPTH_MAX, PARTS_MAX, STEPS_MIN, STEPS_PER_BYTE_MAX},
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 const UID: &str = "0190a000-0000-7000-8000-000000000000";
 
-fn attachment() -> impl Strategy<Value = Attachment> {
+fn attachment() -> impl Strategy<Value = MailAttachment> {
     let name = "[a-zA-Zäé€ ]{1,30}\\.(pdf|txt)";
     let content_type = prop_oneof![
         Just("application/pdf"),
@@ -25,7 +25,7 @@ fn attachment() -> impl Strategy<Value = Attachment> {
     ];
     let content = prop::collection::vec(any::<u8>(), 0..400);
     (name, content_type, content, any::<bool>(), 0..1_000_000_u32).prop_map(
-        |(filename, content_type, content, inline, id)| Attachment {
+        |(filename, content_type, content, inline, id)| MailAttachment {
             filename,
             content_type: content_type.to_owned(),
             content,
@@ -47,10 +47,15 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 1..8).prop_map(|pieces| pieces.concat())
 }
 
-fn draft_bytes(text: Option<&str>, html: Option<&str>, attachments: &[Attachment], subject: &str) -> Vec<u8> {
-    let from: Mailbox = "Shop <shop@example.com>".parse().unwrap();
-    let to: Mailbox = "ada@example.net".parse().unwrap();
-    let draft = Draft {
+fn draft_bytes(
+    text: Option<&str>,
+    html: Option<&str>,
+    attachments: &[MailAttachment],
+    subject: &str,
+) -> Vec<u8> {
+    let from: NamedAddress = "Shop <shop@example.com>".parse().unwrap();
+    let to: NamedAddress = "ada@example.net".parse().unwrap();
+    let draft = MailDraft {
         from: &from,
         sender: None,
         to: std::slice::from_ref(&to),

@@ -1,6 +1,6 @@
 //! Every fixture gives the expected report, with all line endings.
 
-use postway_mime::received::{BounceType, FeatureFamily, Kind, THRESHOLD, inspect, inspect_weighed};
+use postway_mime::received::{BounceType, FeatureFamily, ReportKind, THRESHOLD, inspect, inspect_weighed};
 
 use crate::fixtures::{Fixture, all};
 
@@ -66,13 +66,13 @@ fn the_json_has_the_names_of_the_api() {
 #[test]
 fn what_is_weighed_says_the_same_as_what_is_inspected() {
     for fixture in all() {
-        let weighed = inspect_weighed(fixture.raw.as_bytes());
-        assert_eq!(weighed.report, inspect(fixture.raw.as_bytes()), "{}", fixture.name);
-        let is_ordinary = weighed.report.kind == Kind::Ordinary;
-        assert_eq!(weighed.read_by.is_none(), is_ordinary, "{}: {:?}", fixture.name, weighed.read_by);
-        if weighed.read_by == Some("prose") {
-            assert!(weighed.judgement.is_report(), "{}: {}", fixture.name, weighed.why());
-            assert!(weighed.judgement.total() >= THRESHOLD, "{}: {}", fixture.name, weighed.why());
+        let run_heavy = inspect_weighed(fixture.raw.as_bytes());
+        assert_eq!(run_heavy.report, inspect(fixture.raw.as_bytes()), "{}", fixture.name);
+        let is_ordinary = run_heavy.report.kind == ReportKind::Ordinary;
+        assert_eq!(run_heavy.read_by.is_none(), is_ordinary, "{}: {:?}", fixture.name, run_heavy.read_by);
+        if run_heavy.read_by == Some("prose") {
+            assert!(run_heavy.judgement.is_report(), "{}: {}", fixture.name, run_heavy.why());
+            assert!(run_heavy.judgement.total() >= THRESHOLD, "{}: {}", fixture.name, run_heavy.why());
         }
     }
 }

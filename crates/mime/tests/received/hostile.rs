@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use postway_mime::received::{Kind, inspect};
+use postway_mime::received::{ReportKind, inspect};
 
 /// Generous for a debug build on a busy machine; quadratic time would be minutes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn inspect_in_time(raw: &[u8]) -> Kind {
+fn inspect_in_time(raw: &[u8]) -> ReportKind {
     let begin = Instant::now();
     let kind = inspect(raw).kind;
     assert!(begin.elapsed() < PATIENCE, "{} octets took {:?}", raw.len(), begin.elapsed());
@@ -47,7 +47,7 @@ fn a_hundred_thousand_recipients_are_cut_to_a_thousand() {
     for number in 0..100_000 {
         raw.extend(format!("Final-Recipient: rfc822; a{number}@example.org\nAction: failed\n\n").bytes());
     }
-    assert_eq!(inspect_in_time(&raw), Kind::Bounce);
+    assert_eq!(inspect_in_time(&raw), ReportKind::Bounce);
     assert_eq!(inspect(&raw).recipients.len(), 1_000);
 }
 
@@ -71,13 +71,13 @@ fn announcements_and_addresses_without_end() {
 #[test]
 fn octets_that_are_no_text() {
     let raw: Vec<u8> = (0..=255).cycle().take(100_000).collect();
-    assert_eq!(inspect_in_time(&raw), Kind::Ordinary);
-    assert_eq!(inspect(b"").kind, Kind::Ordinary);
+    assert_eq!(inspect_in_time(&raw), ReportKind::Ordinary);
+    assert_eq!(inspect(b"").kind, ReportKind::Ordinary);
     let mut report =
         b"From: MAILER-DAEMON@x\n\n<a@example.org>: unable to deliver \xff\xfe\xe9 mailbox full\n".to_vec();
-    assert_eq!(inspect(&report).kind, Kind::Bounce);
+    assert_eq!(inspect(&report).kind, ReportKind::Bounce);
     report.splice(0..0, *b"Content-Type: text/plain; charset=no-such-charset\n");
-    assert_eq!(inspect(&report).kind, Kind::Bounce);
+    assert_eq!(inspect(&report).kind, ReportKind::Bounce);
 }
 
 #[test]
@@ -113,6 +113,6 @@ fn a_returned_mail_with_recipients_without_end() {
     raw.extend(b"--x\nContent-Type: message/rfc822\n\nTo: ");
     raw.extend((0..100_000).flat_map(|number| format!("a{number}@b.example,\n ").into_bytes()));
     raw.extend(b"\n\nhi\n--x--\n");
-    assert_eq!(inspect_in_time(&raw), Kind::Bounce);
+    assert_eq!(inspect_in_time(&raw), ReportKind::Bounce);
     assert!(inspect(&raw).recipients.len() <= 1_000);
 }

@@ -1,12 +1,12 @@
 //! Arbitrary octets and mixtures of the fixtures never cause a panic, are read within bounds, and give the
 //! same result with all line endings.
 
-use postway_mime::received::{INSPECTED_OCTETS_MAX, Report, inspect};
+use postway_mime::received::{INSPECTED_OCTETS_MAX, ReceivedReport, inspect};
 use proptest::prelude::*;
 
 use crate::fixtures::all;
 
-fn is_bounded(report: &Report, raw: &[u8]) {
+fn is_bounded(report: &ReceivedReport, raw: &[u8]) {
     assert!(report.recipients.len() <= 1_000);
     for finding in &report.recipients {
         assert!(finding.address.contains('@') && finding.address.len() <= 4 * raw.len().max(1));

@@ -23,7 +23,9 @@ use crate::{
     error::MovingError,
     payload::PayloadFolder,
     row::OldTableRow,
-    verdict::{Carried, Fault, Form, Kind, Left, Place, Stayed, Verdict},
+    verdict::{
+        CarriedKind, CarriedRow, HistoryRows, MovingVerdict, RowFault, RowFormat, RowLocation, UndecidedRow,
+    },
 };
 
 /// A system that users migrate from.
@@ -117,7 +119,7 @@ pub struct OldSystem {
 #[derive(Default)]
 struct SystemLayout {
     steps: Vec<TableReadStep>,
-    faults: Vec<Fault>,
+    faults: Vec<RowFault>,
     unread: Vec<(&'static str, Vec<String>)>,
 }
 
@@ -126,7 +128,7 @@ struct TableReadStep {
     table: &'static str,
     columns: Vec<(&'static str, String)>,
     from: String,
-    judge: fn(OldTableRow, &MovingOptions) -> Vec<Verdict>,
+    judge: fn(OldTableRow, &MovingOptions) -> Vec<MovingVerdict>,
 }
 
 impl OldSystem {
@@ -150,7 +152,7 @@ impl OldSystem {
     }
 
     /// The faults of the tables themselves. If there are any, no row is read.
-    pub fn faults(&self) -> &[Fault] {
+    pub fn faults(&self) -> &[RowFault] {
         &self.layout.faults
     }
 
@@ -165,7 +167,7 @@ impl OldSystem {
     }
 
     /// Reads the rows of a step and returns their verdicts, one by one.
-    pub fn verdicts(&mut self, step: usize) -> BoxStream<'_, Result<Verdict, MovingError>> {
+    pub fn verdicts(&mut self, step: usize) -> BoxStream<'_, Result<MovingVerdict, MovingError>> {
         let Self { database, options, layout } = self;
         let step = &layout.steps[step];
         let select =
@@ -185,9 +187,9 @@ impl SystemLayout {
     ) -> Result<Option<MatchedOldTable>, MovingError> {
         let found = self.find_optional(database, table).await?;
         if found.is_none() {
-            let place = Place { table: table.name.to_owned(), key: String::new() };
+            let place = RowLocation { table: table.name.to_owned(), key: String::new() };
             let message = "the table is missing: is this the old system's database, fully migrated?";
-            self.faults.push(Fault::new(&place, "", message));
+            self.faults.push(RowFault::new(&place, "", message));
         }
         Ok(found)
     }
@@ -214,7 +216,7 @@ impl SystemLayout {
         table: &'static str,
         columns: Vec<(&'static str, String)>,
         from: String,
-        judge: fn(OldTableRow, &MovingOptions) -> Vec<Verdict>,
+        judge: fn(OldTableRow, &MovingOptions) -> Vec<MovingVerdict>,
     ) {
         self.steps.push(TableReadStep { table, columns, from, judge });
     }
@@ -225,7 +227,7 @@ impl SystemLayout {
         table: &'static str,
         class: String,
         from: &str,
-        judge: fn(OldTableRow, &MovingOptions) -> Vec<Verdict>,
+        judge: fn(OldTableRow, &MovingOptions) -> Vec<MovingVerdict>,
     ) {
         let from = format!("FROM (SELECT {class} AS class {from}) c GROUP BY c.class ORDER BY c.class");
         let columns = [("class", "c.class"), ("count", "COUNT(*)")].map(|(name, sql)| (name, sql.to_owned()));
@@ -243,31 +245,36 @@ fn counted(row: &mut OldTableRow) -> (String, u64) {
 /// The row as it carries over, or its faults.
 fn carry(
     row: OldTableRow,
-    kind: Kind,
-    form: Form,
+    kind: CarriedKind,
+    form: RowFormat,
     tenant: Option<String>,
     body: Map<String, Value>,
-) -> Vec<Verdict> {
+) -> Vec<MovingVerdict> {
     if !row.is_sound() {
         return wrong(row);
     }
     let place = row.place().clone();
-    vec![Verdict::Carry(Box::new(Carried { kind, place, tenant, form, body }))]
+    vec![MovingVerdict::Carry(Box::new(CarriedRow { kind, place, tenant, form, body }))]
 }
 
-fn wrong(row: OldTableRow) -> Vec<Verdict> {
-    row.faults().into_iter().map(Verdict::Wrong).collect()
+fn wrong(row: OldTableRow) -> Vec<MovingVerdict> {
+    row.faults().into_iter().map(MovingVerdict::Wrong).collect()
 }
 
-fn leave(row: &OldTableRow, why: impl Into<String>) -> Vec<Verdict> {
-    vec![Verdict::Leave(Left { place: row.place().clone(), why: why.into() })]
+fn leave(row: &OldTableRow, why: impl Into<String>) -> Vec<MovingVerdict> {
+    vec![MovingVerdict::Leave(UndecidedRow { place: row.place().clone(), why: why.into() })]
 }
 
-fn stay(table: &str, what: impl Into<String>, count: u64, why: impl Into<String>) -> Vec<Verdict> {
+fn stay(table: &str, what: impl Into<String>, count: u64, why: impl Into<String>) -> Vec<MovingVerdict> {
     match count {
         0 => Vec::new(),
         _ => {
-            vec![Verdict::Stay(Stayed { table: table.to_owned(), what: what.into(), count, why: why.into() })]
+            vec![MovingVerdict::Stay(HistoryRows {
+                table: table.to_owned(),
+                what: what.into(),
+                count,
+                why: why.into(),
+            })]
         }
     }
 }
@@ -301,9 +308,9 @@ mod tests {
     }
 
     /// The only verdict on a row, which must carry over.
-    pub(super) fn carried(verdicts: Vec<Verdict>) -> Carried {
+    pub(super) fn carried(verdicts: Vec<MovingVerdict>) -> CarriedRow {
         let mut found = verdicts.into_iter().filter_map(|verdict| match verdict {
-            Verdict::Carry(carried) => Some(*carried),
+            MovingVerdict::Carry(carried) => Some(*carried),
             _ => None,
         });
         let first = found.next().expect("it carries over");

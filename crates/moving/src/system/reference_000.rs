@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Form, Kind, MovingOptions, OldTableRow, SystemLayout, Verdict, carry, column, counted, from, leave, stay,
-    wrong,
+    CarriedKind, MovingOptions, MovingVerdict, OldTableRow, RowFormat, SystemLayout, carry, column, counted,
+    from, leave, stay, wrong,
 };
 use crate::{
     column::{OldTableSchema, needed, optional},
@@ -49,7 +49,7 @@ pub(super) async fn add_steps(
     Ok(())
 }
 
-fn email(mut row: OldTableRow, options: &MovingOptions) -> Vec<Verdict> {
+fn email(mut row: OldTableRow, options: &MovingOptions) -> Vec<MovingVerdict> {
     let (id, status) = (row.needed("id"), row.needed("status"));
     if status == "PROCESSING" && !options.resend_doubtful {
         let why = "PROCESSING: nobody knows whether it was sent; look at the relay, or import it with --resend-doubtful";
@@ -69,10 +69,10 @@ fn email(mut row: OldTableRow, options: &MovingOptions) -> Vec<Verdict> {
         Value::String(own) if *own == id => {}
         _ => row.refuse("payload_file_path", "the file is another mail's: its id is not this row's"),
     }
-    carry(row, Kind::Message, Form::Theirs, None, body)
+    carry(row, CarriedKind::Message, RowFormat::Theirs, None, body)
 }
 
-fn ended(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
+fn ended(mut row: OldTableRow, _: &MovingOptions) -> Vec<MovingVerdict> {
     let (status, count) = counted(&mut row);
     match status.as_str() {
         // These rows are read one by one.
@@ -116,11 +116,11 @@ mod tests {
         for path in ["b.json", "gone.json", " "] {
             let verdicts = judged("READY", path, &options);
             assert!(
-                matches!(&verdicts[..], [Verdict::Wrong(fault)] if fault.field == "payload_file_path"),
+                matches!(&verdicts[..], [MovingVerdict::Wrong(fault)] if fault.field == "payload_file_path"),
                 "{path}"
             );
         }
-        assert!(matches!(&judged("PROCESSING", "a.json", &options)[..], [Verdict::Leave(_)]));
+        assert!(matches!(&judged("PROCESSING", "a.json", &options)[..], [MovingVerdict::Leave(_)]));
         options.resend_doubtful = true;
         carried(judged("PROCESSING", "a.json", &options));
     }

@@ -6,8 +6,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Form, Kind, MovingOptions, OldTableRow, SystemLayout, Verdict, carry, column, counted, from, leave, put,
-    stay, wrong,
+    CarriedKind, MovingOptions, MovingVerdict, OldTableRow, RowFormat, SystemLayout, carry, column, counted,
+    from, leave, put, stay, wrong,
 };
 use crate::{
     column::{OldColumnSchema, OldTableSchema, needed, optional},
@@ -130,7 +130,7 @@ pub(super) async fn add_steps(
     Ok(())
 }
 
-fn tenant(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
+fn tenant(mut row: OldTableRow, _: &MovingOptions) -> Vec<MovingVerdict> {
     let id = row.needed("id");
     let mut body = Map::from_iter([("id".to_owned(), json!(id))]);
     for name in ["name", "client_base_url", "client_sync_path", "client_attachment_path"] {
@@ -151,13 +151,19 @@ fn tenant(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
         false => Vec::new(),
     };
     let batches: Vec<&str> = suspended.split(',').map(str::trim).filter(|code| !code.is_empty()).collect();
-    let suspension = |kind, body| carry(row.clone(), kind, Form::Ours, Some(id.clone()), body);
-    verdicts.extend(carry(row.clone(), Kind::Tenant, Form::Theirs, None, body));
+    let suspension = |kind, body| carry(row.clone(), kind, RowFormat::Ours, Some(id.clone()), body);
+    verdicts.extend(carry(row.clone(), CarriedKind::Tenant, RowFormat::Theirs, None, body));
     if !active || batches.contains(&ALL_BATCHES) {
-        verdicts.extend(suspension(Kind::TenantHold, Map::from_iter([("id".to_owned(), json!(id))])));
+        verdicts.extend(suspension(
+            CarriedKind::TenantSuspension,
+            Map::from_iter([("id".to_owned(), json!(id))]),
+        ));
     }
     for code in batches.into_iter().filter(|code| *code != ALL_BATCHES) {
-        verdicts.extend(suspension(Kind::BatchHold, Map::from_iter([("code".to_owned(), json!(code))])));
+        verdicts.extend(suspension(
+            CarriedKind::BatchSuspension,
+            Map::from_iter([("code".to_owned(), json!(code))]),
+        ));
     }
     verdicts
 }
@@ -168,7 +174,7 @@ fn limits_something(limits: &Value) -> bool {
     limits.as_object().is_none_or(|limits| limits.values().any(limit))
 }
 
-fn account(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
+fn account(mut row: OldTableRow, _: &MovingOptions) -> Vec<MovingVerdict> {
     let mut body = Map::new();
     for name in ["id", "host"] {
         put(&mut body, name, Some(row.needed(name)));
@@ -197,11 +203,11 @@ fn account(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
         ),
         false => Vec::new(),
     };
-    verdicts.extend(carry(row, Kind::Account, Form::Theirs, tenant, body));
+    verdicts.extend(carry(row, CarriedKind::Account, RowFormat::Theirs, tenant, body));
     verdicts
 }
 
-fn message(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
+fn message(mut row: OldTableRow, _: &MovingOptions) -> Vec<MovingVerdict> {
     let id = row.needed("id");
     let mut body = row.object("payload");
     // The old system uses the columns, not the payload.
@@ -214,11 +220,11 @@ fn message(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
     }
     let named = body.remove("tenant_id").and_then(|tenant| tenant.as_str().map(str::to_owned));
     let tenant = row.text("tenant_id").or(named);
-    carry(row, Kind::Message, Form::Theirs, tenant, body)
+    carry(row, CarriedKind::Message, RowFormat::Theirs, tenant, body)
 }
 
 /// Suppresses the address of a hard bounce, if the message had only one.
-fn bounce(mut row: OldTableRow, options: &MovingOptions) -> Vec<Verdict> {
+fn bounce(mut row: OldTableRow, options: &MovingOptions) -> Vec<MovingVerdict> {
     const WHAT: &str = "hard bounces";
     if !options.suppress_hard_bounces {
         return stay(MESSAGES.name, WHAT, 1, "--suppress-hard-bounces has these addresses get no mail here");
@@ -234,7 +240,7 @@ fn bounce(mut row: OldTableRow, options: &MovingOptions) -> Vec<Verdict> {
             let body =
                 json!({"address": address, "reason": "hard_bounce", "note": "bounced before the move"});
             let Value::Object(body) = body else { return Vec::new() };
-            carry(row, Kind::Suppression, Form::Ours, tenant, body)
+            carry(row, CarriedKind::Suppression, RowFormat::Ours, tenant, body)
         }
     }
 }
@@ -256,7 +262,7 @@ fn only_recipient(payload: &Map<String, Value>) -> Option<String> {
     Some(bare.unwrap_or(one).to_owned())
 }
 
-fn ended(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
+fn ended(mut row: OldTableRow, _: &MovingOptions) -> Vec<MovingVerdict> {
     let history = "history stays in the old table";
     match counted(&mut row) {
         (class, count) if class == "unreported" => stay(
@@ -293,7 +299,7 @@ mod tests {
         let found = carried(message(row("messages", &cells), &MovingOptions::default()));
         assert_eq!(
             (found.kind, found.form, found.tenant.as_deref()),
-            (Kind::Message, Form::Theirs, Some("acme"))
+            (CarriedKind::Message, RowFormat::Theirs, Some("acme"))
         );
         let expected = json!({"id": "m-1", "from": "a@x.example", "priority": 1, "body": "t",
             "account_id": "smtp-1", "batch_code": "spring", "deferred_ts": 1_900_000_000});
@@ -307,7 +313,7 @@ mod tests {
         let fields: Vec<&str> = verdicts
             .iter()
             .map(|verdict| match verdict {
-                Verdict::Wrong(fault) => fault.field.as_str(),
+                MovingVerdict::Wrong(fault) => fault.field.as_str(),
                 _ => panic!("{verdict:?}"),
             })
             .collect();
@@ -323,14 +329,22 @@ mod tests {
             ("rate_limits", r#"{"hourly": 5}"#),
         ];
         let verdicts = tenant(row("tenants", &cells), &MovingOptions::default());
-        let kinds: Vec<Option<Kind>> = verdicts
+        let kinds: Vec<Option<CarriedKind>> = verdicts
             .iter()
             .map(|verdict| match verdict {
-                Verdict::Carry(carried) => Some(carried.kind),
+                MovingVerdict::Carry(carried) => Some(carried.kind),
                 _ => None,
             })
             .collect();
-        assert_eq!(kinds, [None, Some(Kind::Tenant), Some(Kind::TenantHold), Some(Kind::BatchHold)]);
+        assert_eq!(
+            kinds,
+            [
+                None,
+                Some(CarriedKind::Tenant),
+                Some(CarriedKind::TenantSuspension),
+                Some(CarriedKind::BatchSuspension)
+            ]
+        );
     }
 
     #[test]
@@ -338,7 +352,7 @@ mod tests {
         let cells = [("id", "smtp-1"), ("host", "h"), ("user", "u"), ("password", "ENC:abc")];
         let verdicts = account(row("accounts", &cells), &MovingOptions::default());
         assert!(
-            matches!(&verdicts[..], [Verdict::Wrong(fault)] if fault.field == "password"),
+            matches!(&verdicts[..], [MovingVerdict::Wrong(fault)] if fault.field == "password"),
             "{verdicts:?}"
         );
     }

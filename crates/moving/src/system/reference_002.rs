@@ -7,8 +7,8 @@
 use serde_json::{Map, json};
 
 use super::{
-    Form, Kind, MovingOptions, OldTableRow, SystemLayout, Verdict, carry, column, from, leave, put, stay,
-    wrong,
+    CarriedKind, MovingOptions, MovingVerdict, OldTableRow, RowFormat, SystemLayout, carry, column, from,
+    leave, put, stay, wrong,
 };
 use crate::{
     column::{OldTableSchema, needed, optional, quoted},
@@ -103,7 +103,7 @@ fn goes_on_at(row: &mut OldTableRow) -> Option<i64> {
     last_done.is_none_or(|done| done < first_open).then_some(first_open)
 }
 
-fn mailbox(mut row: OldTableRow, options: &MovingOptions) -> Vec<Verdict> {
+fn mailbox(mut row: OldTableRow, options: &MovingOptions) -> Vec<MovingVerdict> {
     if row.flag("is_active") == Some(false) && row.is_sound() {
         return stay(MAILBOXES.name, "not active", 1, "the old system does not watch them either");
     }
@@ -138,7 +138,7 @@ fn mailbox(mut row: OldTableRow, options: &MovingOptions) -> Vec<Verdict> {
     // Without rules no mail would match. It is watched once an operator activates it, from the old position.
     body.insert("active".to_owned(), json!(false));
     put(&mut body, "description", row.text("description"));
-    carry(row, Kind::Mailbox, Form::Ours, None, body)
+    carry(row, CarriedKind::Mailbox, RowFormat::Ours, None, body)
 }
 
 /// An address as an id: characters that an id cannot have become dashes.
@@ -147,7 +147,7 @@ fn id_of(address: &str) -> String {
     address.chars().map(|c| if fits(c) { c } else { '-' }).take(ID_CHARS_MAX).collect()
 }
 
-fn unfinished_task(mut row: OldTableRow, options: &MovingOptions) -> Vec<Verdict> {
+fn unfinished_task(mut row: OldTableRow, options: &MovingOptions) -> Vec<MovingVerdict> {
     let (status, inbox) = (row.needed("status"), row.needed("inbox_email"));
     let uid = row.number("uid").unwrap_or_default();
     let attempts = row.number("attempt_count").unwrap_or_default();
@@ -178,7 +178,7 @@ fn unfinished_task(mut row: OldTableRow, options: &MovingOptions) -> Vec<Verdict
     }
 }
 
-fn finished(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
+fn finished(mut row: OldTableRow, _: &MovingOptions) -> Vec<MovingVerdict> {
     let (status, count) = super::counted(&mut row);
     stay(TASKS.name, status, count, "history stays in the old table")
 }
@@ -224,11 +224,14 @@ mod tests {
             unfinished_task(row("monitored_emails_tasks", &cells), &options())
         };
         let open = [("status", "error"), ("attempt_count", "1"), ("first_open", "40")];
-        assert!(matches!(&judged(&open)[..], [Verdict::Stay(stayed)] if stayed.what == "open tasks"));
+        assert!(matches!(&judged(&open)[..], [MovingVerdict::Stay(stayed)] if stayed.what == "open tasks"));
         let passed = [("status", "received"), ("first_open", "40"), ("last_done", "41")];
-        assert!(matches!(&judged(&passed)[..], [Verdict::Leave(left)] if left.why.contains("UID 40")));
-        assert!(matches!(&judged(&[("status", "in_progress")])[..], [Verdict::Leave(_)]));
-        assert!(matches!(&judged(&[("status", "error"), ("attempt_count", "3")])[..], [Verdict::Stay(_)]));
-        assert!(matches!(&judged(&[("status", "lost")])[..], [Verdict::Wrong(_)]));
+        assert!(matches!(&judged(&passed)[..], [MovingVerdict::Leave(left)] if left.why.contains("UID 40")));
+        assert!(matches!(&judged(&[("status", "in_progress")])[..], [MovingVerdict::Leave(_)]));
+        assert!(matches!(
+            &judged(&[("status", "error"), ("attempt_count", "3")])[..],
+            [MovingVerdict::Stay(_)]
+        ));
+        assert!(matches!(&judged(&[("status", "lost")])[..], [MovingVerdict::Wrong(_)]));
     }
 }

@@ -4,13 +4,14 @@
 use serde_json::{Map, json};
 
 use super::{
-    Form, Kind, MovingOptions, OldTableRow, SystemLayout, Verdict, carry, column, counted, from, stay, wrong,
+    CarriedKind, MovingOptions, MovingVerdict, OldTableRow, RowFormat, SystemLayout, carry, column, counted,
+    from, stay, wrong,
 };
 use crate::{
     column::{OldDatabaseDialect, OldTableSchema, needed, optional, quoted},
     database::OldDatabase,
     error::MovingError,
-    verdict::{Fault, Place},
+    verdict::{RowFault, RowLocation},
 };
 
 const ACCOUNTS: OldTableSchema = OldTableSchema {
@@ -109,12 +110,12 @@ pub(super) async fn add_steps(
     Ok(())
 }
 
-fn accounts_there(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
+fn accounts_there(mut row: OldTableRow, _: &MovingOptions) -> Vec<MovingVerdict> {
     let (status, count) = counted(&mut row);
     stay(ACCOUNTS.name, status, count, "stay in their table, which is taken over where it is")
 }
 
-fn tokens_there(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
+fn tokens_there(mut row: OldTableRow, _: &MovingOptions) -> Vec<MovingVerdict> {
     let (class, count) = counted(&mut row);
     let why = match class.as_str() {
         "consumed" | "expired" => "stay in their table and are not mailed again",
@@ -126,19 +127,20 @@ fn tokens_there(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
     stay(TOKENS.name, class, count, why)
 }
 
-fn waiting_token(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
+fn waiting_token(mut row: OldTableRow, _: &MovingOptions) -> Vec<MovingVerdict> {
     let id = row.needed("id");
     if row.text("account_id").is_none() {
         let account = row.text("account").unwrap_or_default();
         row.refuse("account", format!("there is no account {account}: remove the token"));
     } else if !row.text("email").is_some_and(|email| email.contains('@')) {
-        let place = Place { table: ACCOUNTS.name.to_owned(), key: row.text("account").unwrap_or_default() };
-        return vec![Verdict::Wrong(Fault::new(&place, "email", "is no address: correct it there"))];
+        let place =
+            RowLocation { table: ACCOUNTS.name.to_owned(), key: row.text("account").unwrap_or_default() };
+        return vec![MovingVerdict::Wrong(RowFault::new(&place, "email", "is no address: correct it there"))];
     }
     if !row.is_sound() {
         return wrong(row);
     }
-    carry(row, Kind::Token, Form::Ours, None, Map::from_iter([("id".to_owned(), json!(id))]))
+    carry(row, CarriedKind::Token, RowFormat::Ours, None, Map::from_iter([("id".to_owned(), json!(id))]))
 }
 
 #[cfg(test)]
@@ -154,10 +156,10 @@ mod tests {
             |cells: &[(&'static str, &str)]| waiting_token(row("tokens", cells), &MovingOptions::default());
         carried(judged(&[("id", "1"), ("account", "7"), ("account_id", "7"), ("email", "a@x.example")]));
         let lost = judged(&[("id", "1"), ("account", "7")]);
-        assert!(matches!(&lost[..], [Verdict::Wrong(fault)] if fault.field == "account"), "{lost:?}");
+        assert!(matches!(&lost[..], [MovingVerdict::Wrong(fault)] if fault.field == "account"), "{lost:?}");
         let nowhere = judged(&[("id", "1"), ("account", "7"), ("account_id", "7"), ("email", "none")]);
         assert!(
-            matches!(&nowhere[..], [Verdict::Wrong(fault)] if fault.place.table == "accounts"),
+            matches!(&nowhere[..], [MovingVerdict::Wrong(fault)] if fault.place.table == "accounts"),
             "{nowhere:?}"
         );
     }

@@ -5,8 +5,8 @@
 use serde_json::{Map, json};
 
 use super::{
-    Form, Kind, MovingOptions, OldTableRow, SystemLayout, Verdict, carry, column, counted, from, leave, put,
-    stay, wrong,
+    CarriedKind, MovingOptions, MovingVerdict, OldTableRow, RowFormat, SystemLayout, carry, column, counted,
+    from, leave, put, stay, wrong,
 };
 use crate::{
     column::{OldTableSchema, needed, optional, quoted},
@@ -94,7 +94,7 @@ pub(super) async fn add_steps(
     Ok(())
 }
 
-fn recipient(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
+fn recipient(mut row: OldTableRow, _: &MovingOptions) -> Vec<MovingVerdict> {
     let id = row.needed("id");
     if row.text("deletedAt").is_some() {
         return stay(RECIPIENTS.name, "deleted", 1, "deleted entries stay behind");
@@ -106,10 +106,10 @@ fn recipient(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
     put(&mut body, "name", names.into_iter().flatten().next());
     put(&mut body, "address", Some(row.needed("email")));
     put(&mut body, "personal_number", row.text("cpfCnpj"));
-    carry(row, Kind::Recipient, Form::Ours, Some(tenant), body)
+    carry(row, CarriedKind::Recipient, RowFormat::Ours, Some(tenant), body)
 }
 
-fn mail(mut row: OldTableRow, options: &MovingOptions) -> Vec<Verdict> {
+fn mail(mut row: OldTableRow, options: &MovingOptions) -> Vec<MovingVerdict> {
     let (id, tenant) = (row.needed("id"), row.needed("companyId"));
     if row.needed("status") == DOUBTFUL && !options.resend_doubtful {
         let why = "SENT_ATTEMPT: nobody knows whether it was sent; look at the relay, or import it with --resend-doubtful";
@@ -142,10 +142,10 @@ fn mail(mut row: OldTableRow, options: &MovingOptions) -> Vec<Verdict> {
             row.refuse("recipientId", "there is no such recipient: clear it, or restore the entry")
         }
     }
-    carry(row, Kind::Message, Form::Theirs, Some(tenant), body)
+    carry(row, CarriedKind::Message, RowFormat::Theirs, Some(tenant), body)
 }
 
-fn ended(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
+fn ended(mut row: OldTableRow, _: &MovingOptions) -> Vec<MovingVerdict> {
     let (status, count) = counted(&mut row);
     match status.as_str() {
         // These rows are read one by one.
@@ -199,7 +199,7 @@ mod tests {
         let lost: Vec<_> = FIXED.into_iter().chain([("recipientId", "r-1")]).collect();
         let verdicts = mail(row("email_outbox", &lost), &MovingOptions::default());
         assert!(
-            matches!(&verdicts[..], [Verdict::Wrong(fault)] if fault.field == "recipientId"),
+            matches!(&verdicts[..], [MovingVerdict::Wrong(fault)] if fault.field == "recipientId"),
             "{verdicts:?}"
         );
     }
@@ -209,7 +209,7 @@ mod tests {
         let mut cells = FIXED;
         cells[5].1 = "SENT_ATTEMPT";
         let judged = |options: &MovingOptions| mail(row("email_outbox", &cells), options);
-        assert!(matches!(&judged(&MovingOptions::default())[..], [Verdict::Leave(_)]));
+        assert!(matches!(&judged(&MovingOptions::default())[..], [MovingVerdict::Leave(_)]));
         carried(judged(&MovingOptions { resend_doubtful: true, ..MovingOptions::default() }));
     }
 

@@ -21,7 +21,7 @@ use super::{
     resolver::GuardedResolver,
     target::{check_target, host},
 };
-use crate::Guard;
+use crate::AddressGuard;
 
 /// How long an idle connection is kept.
 const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(30);
@@ -49,7 +49,7 @@ impl Default for HttpSettings {
 
 /// The authentication of a request.
 #[derive(Clone, Debug, Default)]
-pub enum Auth {
+pub enum HttpAuth {
     /// No authentication.
     #[default]
     None,
@@ -64,7 +64,7 @@ pub enum Auth {
     },
 }
 
-impl Auth {
+impl HttpAuth {
     /// Authentication by this bearer token.
     pub fn bearer(token: impl Into<String>) -> Self {
         Self::Bearer(SecretString::from(token.into()))
@@ -93,7 +93,7 @@ pub struct HttpClient {
 }
 
 struct HttpClientInner {
-    guard: Arc<Guard>,
+    guard: Arc<AddressGuard>,
     settings: HttpSettings,
     client: OnceLock<Client>,
 }
@@ -107,7 +107,7 @@ impl fmt::Debug for HttpClient {
 impl HttpClient {
     /// A client with this guard. The platform's roots are read at the first request, so a machine without any
     /// can run everything that needs none.
-    pub fn new(guard: Arc<Guard>, settings: HttpSettings) -> Self {
+    pub fn new(guard: Arc<AddressGuard>, settings: HttpSettings) -> Self {
         Self { inner: Arc::new(HttpClientInner { guard, settings, client: OnceLock::new() }) }
     }
 

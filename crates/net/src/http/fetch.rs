@@ -1,4 +1,4 @@
-//! Fetches a document: follows redirects itself, and streams the body into a [`Sink`] up to a limit.
+//! Fetches a document: follows redirects itself, and streams the body into a [`BodySink`] up to a limit.
 
 use std::{ops::ControlFlow, time::Duration};
 
@@ -10,7 +10,7 @@ use reqwest::{
 use url::Url;
 
 use super::{
-    client::{Auth, ExchangeDeadlines, HttpClient},
+    client::{ExchangeDeadlines, HttpAuth, HttpClient},
     error::HttpError,
     retry_after::retry_after,
     target::{URL_BYTES_MAX, host},
@@ -44,7 +44,7 @@ pub struct FetchRequest {
     /// redirect.
     pub headers: Vec<(String, String)>,
     /// The authentication.
-    pub auth: Auth,
+    pub auth: HttpAuth,
     /// The time limit of the whole fetch, redirects included: 60 s.
     pub timeout: Duration,
     /// The longest silence: 30 s.
@@ -62,7 +62,7 @@ impl FetchRequest {
             url,
             method: FetchMethod::Get,
             headers: Vec::new(),
-            auth: Auth::None,
+            auth: HttpAuth::None,
             timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(30),
             bytes_max,
@@ -78,7 +78,7 @@ impl FetchRequest {
 }
 
 /// Receives a body in pieces.
-pub trait Sink: Send {
+pub trait BodySink: Send {
     /// Called before the body. Its length, if the host sent it, is within the limit.
     fn begin(&mut self, length: Option<u64>);
 
@@ -86,7 +86,7 @@ pub trait Sink: Send {
     fn take(&mut self, piece: &[u8]) -> ControlFlow<()>;
 }
 
-impl Sink for Vec<u8> {
+impl BodySink for Vec<u8> {
     fn begin(&mut self, length: Option<u64>) {
         self.reserve(length.and_then(|length| usize::try_from(length).ok()).unwrap_or(0));
     }
@@ -99,7 +99,7 @@ impl Sink for Vec<u8> {
 
 /// The response without its body.
 #[derive(Clone, Debug)]
-pub struct Fetched {
+pub struct FetchedDocument {
     /// The status: 200, 201 or 203.
     pub status: u16,
     /// The length of the body.
@@ -107,7 +107,7 @@ pub struct Fetched {
     headers: HeaderMap,
 }
 
-impl Fetched {
+impl FetchedDocument {
     /// The headers of that name that are text.
     pub fn headers(&self, name: &str) -> impl Iterator<Item = &str> {
         self.headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok())
@@ -121,7 +121,11 @@ impl Fetched {
 
 impl HttpClient {
     /// Fetches a document into `sink`. After an error the content of the sink is incomplete.
-    pub async fn fetch(&self, request: &FetchRequest, sink: &mut dyn Sink) -> Result<Fetched, HttpError> {
+    pub async fn fetch(
+        &self,
+        request: &FetchRequest,
+        sink: &mut dyn BodySink,
+    ) -> Result<FetchedDocument, HttpError> {
         let deadlines = ExchangeDeadlines::new(request.timeout, request.idle_timeout);
         let mut url = request.url.clone();
         let mut redirects = 0;
@@ -181,8 +185,8 @@ impl HttpClient {
         url: &Url,
         bytes_max: u64,
         deadlines: &ExchangeDeadlines,
-        sink: &mut dyn Sink,
-    ) -> Result<Fetched, HttpError> {
+        sink: &mut dyn BodySink,
+    ) -> Result<FetchedDocument, HttpError> {
         if let Some(encoding) = encoding(response.headers()) {
             return Err(HttpError::Encoded { host: host(url), encoding });
         }
@@ -206,7 +210,7 @@ impl HttpClient {
                 return Err(HttpError::Stopped { host: host(url) });
             }
         }
-        Ok(Fetched {
+        Ok(FetchedDocument {
             status: response.status().as_u16(),
             bytes,
             headers: std::mem::take(response.headers_mut()),

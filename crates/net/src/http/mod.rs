@@ -1,7 +1,7 @@
 //! HTTP requests to URLs that users provide: attachments, endpoints, webhooks.
 //!
 //! Promises:
-//! - only http and https, and only addresses that the [`Guard`](crate::Guard) allows; the checked address is
+//! - only http and https, and only addresses that the [`AddressGuard`](crate::Guard) allows; the checked address is
 //!   the one that is connected to, and every redirect is checked again;
 //! - every wait is bounded: connecting, a silence and the whole exchange each have a deadline;
 //! - a response takes no more memory than its limit: a longer one is refused before it is read if it declares
@@ -20,10 +20,10 @@ mod retry_after;
 mod send;
 mod target;
 
-pub use client::{Auth, HttpClient, HttpSettings};
+pub use client::{HttpAuth, HttpClient, HttpSettings};
 pub use error::HttpError;
-pub use fetch::{FetchMethod, FetchRequest, Fetched, Sink};
+pub use fetch::{BodySink, FetchMethod, FetchRequest, FetchedDocument};
 pub use resolver::GuardedResolver;
 pub use retry_after::retry_after;
-pub use send::{Answer, SendRequest};
+pub use send::{HttpAnswer, SendRequest};
 pub use target::parse_url;

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::{Guard, NetError};
+use crate::{AddressGuard, NetError};
 
 /// How many addresses of one name are tried.
 const ADDRESSES_MAX: usize = 8;
 
 /// A resolver that returns only addresses that a guard allows.
-pub struct GuardedResolver(pub Arc<Guard>);
+pub struct GuardedResolver(pub Arc<AddressGuard>);
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    client::{Auth, ExchangeDeadlines, HttpClient},
+    client::{ExchangeDeadlines, HttpAuth, HttpClient},
     error::{HttpError, is_transient_status},
     retry_after::retry_after,
 };
@@ -28,7 +28,7 @@ pub struct SendRequest {
     /// Headers to send.
     pub headers: Vec<(String, String)>,
     /// The authentication.
-    pub auth: Auth,
+    pub auth: HttpAuth,
     /// The time limit of the whole exchange.
     pub timeout: Duration,
     /// The maximum of the response body that is kept.
@@ -37,7 +37,7 @@ pub struct SendRequest {
 
 /// The response to a [`SendRequest`].
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct HttpAnswer {
     /// The status. A redirect is returned like any other status and not followed.
     pub status: u16,
     /// The body, or the beginning of it.
@@ -49,7 +49,7 @@ pub struct Answer {
     headers: HeaderMap,
 }
 
-impl Answer {
+impl HttpAnswer {
     /// True for a 2xx.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
@@ -73,7 +73,7 @@ impl Answer {
 
 impl HttpClient {
     /// Posts a body once. Any status is a response; an error means that there was none.
-    pub async fn send(&self, request: &SendRequest) -> Result<Answer, HttpError> {
+    pub async fn send(&self, request: &SendRequest) -> Result<HttpAnswer, HttpError> {
         let SendRequest { url, timeout, answer_bytes_max, .. } = request;
         let started = Instant::now();
         let deadlines = ExchangeDeadlines::new(*timeout, *timeout);
@@ -97,7 +97,7 @@ impl HttpClient {
                 Ok(Err(_)) | Err(_) => break true,
             }
         };
-        Ok(Answer {
+        Ok(HttpAnswer {
             status: response.status().as_u16(),
             body: body.into(),
             is_cut,

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use url::{Host, Url};
 
 use super::error::HttpError;
-use crate::Guard;
+use crate::AddressGuard;
 
 /// The longest URL, in bytes.
 pub(super) const URL_BYTES_MAX: usize = 2_048;
@@ -49,7 +49,7 @@ fn check_form(url: &Url) -> Result<(), HttpError> {
 }
 
 /// Checks a URL before a request.
-pub(super) fn check_target(url: &Url, guard: &Guard) -> Result<(), HttpError> {
+pub(super) fn check_target(url: &Url, guard: &AddressGuard) -> Result<(), HttpError> {
     check_form(url)?;
     let address = match url.host() {
         Some(Host::Ipv4(address)) => IpAddr::V4(address),
@@ -95,7 +95,7 @@ mod tests {
             "https://192.168.1.1/",
         ] {
             let url = parse_url(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-            let error = check_target(&url, &Guard::default()).unwrap_err();
+            let error = check_target(&url, &AddressGuard::default()).unwrap_err();
             assert!(matches!(error, HttpError::Guarded { .. }), "{text}: {error}");
             assert!(error.to_string().contains("POSTWAY_ALLOW_PRIVATE_TARGETS") && !error.is_transient());
         }
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn names_and_public_addresses_pass_to_the_resolver() {
         for text in ["http://example.com/a?b=c", "https://8.8.8.8:8443/", "http://[2606:4700::1111]/"] {
-            check_target(&parse_url(text).unwrap(), &Guard::default()).unwrap();
+            check_target(&parse_url(text).unwrap(), &AddressGuard::default()).unwrap();
         }
     }
 

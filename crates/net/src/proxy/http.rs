@@ -10,7 +10,7 @@ use tokio::{
 };
 use url::Host;
 
-use super::{Proxy, denied, garbled};
+use super::{OutboundProxy, denied, garbled};
 
 /// The longest head of a response.
 pub(super) const HEAD_BYTES_MAX: usize = 8 * 1024;
@@ -18,7 +18,7 @@ pub(super) const HEAD_BYTES_MAX: usize = 8 * 1024;
 /// Requests a connection to the target. The next octets on the connection are from the target.
 pub(super) async fn request_connection(
     tcp: &mut TcpStream,
-    proxy: &Proxy,
+    proxy: &OutboundProxy,
     target: &Host,
     port: u16,
 ) -> io::Result<()> {

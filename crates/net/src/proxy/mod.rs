@@ -21,14 +21,14 @@ use tokio::{
 };
 
 pub use self::url::ProxyUrlError;
-use crate::{Guard, NetError, connect, guard::literal_address};
+use crate::{AddressGuard, NetError, connect, guard::literal_address};
 
 /// The longest user name, password and target name: SOCKS5 has one octet for each length.
 const FIELD_BYTES_MAX: usize = 255;
 
 /// A proxy to connect through. It is parsed from a URL and printed without its credentials.
 #[derive(Clone)]
-pub struct Proxy {
+pub struct OutboundProxy {
     kind: ProxyProtocol,
     host: String,
     port: u16,
@@ -41,7 +41,7 @@ enum ProxyProtocol {
     Http,
 }
 
-impl fmt::Display for Proxy {
+impl fmt::Display for OutboundProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
             ProxyProtocol::Socks5 => "SOCKS5",
@@ -51,7 +51,7 @@ impl fmt::Display for Proxy {
     }
 }
 
-impl fmt::Debug for Proxy {
+impl fmt::Debug for OutboundProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Proxy({self})")
     }
@@ -62,11 +62,11 @@ impl fmt::Debug for Proxy {
 /// If the proxy refuses or requires other credentials, this is a [`NetError::Connect`] of the target, of the
 /// kind `PermissionDenied` if the credentials are wrong.
 pub async fn connect_through(
-    proxy: Option<&Proxy>,
+    proxy: Option<&OutboundProxy>,
     host: &str,
     port: u16,
     deadline: Instant,
-    guard: &Guard,
+    guard: &AddressGuard,
 ) -> Result<TcpStream, NetError> {
     let Some(proxy) = proxy else {
         return connect(host, port, deadline, guard).await;

@@ -10,12 +10,12 @@ use tokio::{
 };
 use url::Host;
 
-use super::{FIELD_BYTES_MAX, Proxy, denied, garbled};
+use super::{FIELD_BYTES_MAX, OutboundProxy, denied, garbled};
 
 /// Requests a connection to the target. The next octets on the connection are from the target.
 pub(super) async fn request_connection(
     tcp: &mut TcpStream,
-    proxy: &Proxy,
+    proxy: &OutboundProxy,
     target: &Host,
     port: u16,
 ) -> io::Result<()> {

@@ -29,11 +29,11 @@ async fn scripted(script: Vec<(Vec<u8>, Vec<u8>)>) -> (u16, JoinHandle<TcpStream
 }
 
 /// A guard that allows everything: these tests are about the proxy protocols.
-fn anywhere() -> Guard {
-    Guard::new(vec![(IpAddr::from([0, 0, 0, 0]), 0), (IpAddr::from([0; 16]), 0)])
+fn anywhere() -> AddressGuard {
+    AddressGuard::new(vec![(IpAddr::from([0, 0, 0, 0]), 0), (IpAddr::from([0; 16]), 0)])
 }
 
-async fn through(url: &str, host: &str, guard: &Guard) -> Result<TcpStream, NetError> {
+async fn through(url: &str, host: &str, guard: &AddressGuard) -> Result<TcpStream, NetError> {
     let deadline = Instant::now() + Duration::from_secs(30);
     connect_through(Some(&url.parse().unwrap()), host, 993, deadline, guard).await
 }
@@ -78,7 +78,7 @@ async fn socks5_takes_addresses_and_any_kind_of_answer() {
 #[tokio::test]
 async fn http_connect_signs_in_and_leaves_what_follows_the_head() {
     let request = b"CONNECT imap.example.org:993 HTTP/1.1\r\nHost: imap.example.org:993\r\n\
-        Proxy-Authorization: Basic Ym9iOnNlY3JldA==\r\n\r\n";
+        OutboundProxy-Authorization: Basic Ym9iOnNlY3JldA==\r\n\r\n";
     let answer = b"HTTP/1.1 200 Connection established\r\nX-A: b\r\n\r\n* OK".to_vec();
     let (port, serving) = scripted(vec![(request.to_vec(), answer)]).await;
     let mut tcp = through(&format!("http://bob:secret@127.0.0.1:{port}"), "imap.example.org", &anywhere())
@@ -136,7 +136,7 @@ async fn a_refusal_names_target_and_proxy_and_no_password() {
 async fn a_proxy_that_is_not_there_or_says_nothing_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let proxy: Proxy = format!("socks5://127.0.0.1:{port}").parse().unwrap();
+    let proxy: OutboundProxy = format!("socks5://127.0.0.1:{port}").parse().unwrap();
     let soon = Instant::now() + Duration::from_secs(1);
     let error = connect_through(Some(&proxy), "imap.example.org", 993, soon, &anywhere()).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -153,10 +153,10 @@ async fn a_proxy_that_is_not_there_or_says_nothing_is_named() {
 async fn the_guard_holds_for_the_proxy_and_for_what_is_plainly_private() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("socks5://127.0.0.1:{}", listener.local_addr().unwrap().port());
-    let error = through(&url, "imap.example.org", &Guard::default()).await.unwrap_err();
+    let error = through(&url, "imap.example.org", &AddressGuard::default()).await.unwrap_err();
     assert!(matches!(&error, NetError::Guarded { host } if host == "127.0.0.1"), "{error}");
     // The proxy is allowed; the network of the targets is not.
-    let guard = Guard::new(vec![("127.0.0.1".parse().unwrap(), 32)]);
+    let guard = AddressGuard::new(vec![("127.0.0.1".parse().unwrap(), 32)]);
     for host in ["10.1.2.3", "10.1", "0xa000001", "169.254.169.254.", "::1", "[::1]", "::ffff:10.0.0.1"] {
         let error = through(&url, host, &guard).await.unwrap_err();
         assert!(matches!(error, NetError::Guarded { .. }), "{host}: {error}");

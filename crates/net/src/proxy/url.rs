@@ -6,7 +6,7 @@ use secrecy::{SecretString, zeroize::Zeroizing};
 use thiserror::Error;
 use url::{Host, Url};
 
-use super::{FIELD_BYTES_MAX, Proxy, ProxyProtocol};
+use super::{FIELD_BYTES_MAX, OutboundProxy, ProxyProtocol};
 
 const SOCKS_PORT: u16 = 1080;
 
@@ -15,7 +15,7 @@ const SOCKS_PORT: u16 = 1080;
 #[error("the proxy {0}; write socks5://user:password@host:port or http://user:password@host:port")]
 pub struct ProxyUrlError(&'static str);
 
-impl FromStr for Proxy {
+impl FromStr for OutboundProxy {
     type Err = ProxyUrlError;
 
     fn from_str(text: &str) -> Result<Self, ProxyUrlError> {
@@ -81,10 +81,10 @@ mod tests {
 
     #[test]
     fn urls_are_read_and_credentials_are_never_printed() {
-        let proxy: Proxy = "socks5h://bob:hunter2@[::1]".parse().unwrap();
+        let proxy: OutboundProxy = "socks5h://bob:hunter2@[::1]".parse().unwrap();
         assert_eq!((proxy.kind, proxy.host.as_str(), proxy.port), (ProxyProtocol::Socks5, "::1", 1080));
         assert_eq!(format!("{proxy:?}"), "Proxy(SOCKS5 proxy ::1:1080)");
-        let proxy: Proxy = "http://Proxy.example.org/".parse().unwrap();
+        let proxy: OutboundProxy = "http://Proxy.example.org/".parse().unwrap();
         assert_eq!(
             (proxy.kind, proxy.host.as_str(), proxy.port),
             (ProxyProtocol::Http, "proxy.example.org", 80)
@@ -103,9 +103,9 @@ mod tests {
             "http://b%3Ab:hunter2@proxy",
             "socks5://exa mple",
         ] {
-            let error = url.parse::<Proxy>().unwrap_err();
+            let error = url.parse::<OutboundProxy>().unwrap_err();
             assert!(!error.to_string().contains("hunter2"), "{error}");
         }
-        assert!(format!("socks5://bob:{}@proxy", "x".repeat(256)).parse::<Proxy>().is_err());
+        assert!(format!("socks5://bob:{}@proxy", "x".repeat(256)).parse::<OutboundProxy>().is_err());
     }
 }

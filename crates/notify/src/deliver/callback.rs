@@ -7,10 +7,10 @@
 //! however many messages it carries.
 
 use bytes::Bytes;
-use postway_domain::{Event, EventKind, Status, Time};
+use postway_domain::{EventKind, MessageEvent, MessageStatus, Time};
 use postway_store::{
     StoreError,
-    record::{BegunCall, MessageBrief, Notified},
+    record::{BegunCall, MessageBrief, NotificationResult},
 };
 use serde::Serialize;
 
@@ -127,7 +127,7 @@ fn add_to_group<'l>(
     leased: &'l LeasedNotification,
     code: CallbackCode,
     record: &MessageBrief,
-    event: &Event,
+    event: &MessageEvent,
 ) {
     let reason = (code == CallbackCode::DispatchError).then(|| reason(record, event));
     let id = id_of(&record.summary);
@@ -172,7 +172,7 @@ async fn call_group(
     let kept = if group.leased.len() > 1 { LOGGED_SHARED_BYTES_MAX } else { LOGGED_BYTES_MAX };
     let logged = called.logged(&body, kept);
     let now = context.clock.now();
-    let write = |leased: &&LeasedNotification| -> Notified {
+    let write = |leased: &&LeasedNotification| -> NotificationResult {
         leased.notified(reached, Some(logged.clone()), true, now, &mut rand::rng())
     };
     outcome.notified.extend(group.leased.iter().map(write));
@@ -182,7 +182,7 @@ async fn call_group(
 }
 
 /// The callback code of an event; `None` if the event means nothing to the client.
-fn callback_code(record: &MessageBrief, event: &Event) -> Option<CallbackCode> {
+fn callback_code(record: &MessageBrief, event: &MessageEvent) -> Option<CallbackCode> {
     match event.kind {
         EventKind::Sent => Some(CallbackCode::Traveling),
         EventKind::Failed
@@ -193,8 +193,8 @@ fn callback_code(record: &MessageBrief, event: &Event) -> Option<CallbackCode> {
         | EventKind::Captured
         | EventKind::Bounced => Some(CallbackCode::DispatchError),
         EventKind::Resolved => match record.summary.state.status() {
-            Status::Sent => Some(CallbackCode::Traveling),
-            Status::Failed => Some(CallbackCode::DispatchError),
+            MessageStatus::Sent => Some(CallbackCode::Traveling),
+            MessageStatus::Failed => Some(CallbackCode::DispatchError),
             _ => None,
         },
         _ => None,

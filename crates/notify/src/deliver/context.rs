@@ -3,9 +3,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use postway_domain::{Clock, Event, EventKind, secret::SecretKey};
+use postway_domain::{Clock, EventKind, MessageEvent, secret::SecretKey};
 use postway_net::http::HttpClient;
-use postway_store::{Store, StoreError, blob::Depot, record::Call};
+use postway_store::{Store, StoreError, blob::BlobStorage, record::NotificationCall};
 
 use crate::notification::{
     message_state::{self, MessageSnapshot},
@@ -23,7 +23,7 @@ pub(crate) struct DeliveryContext {
     /// The store.
     pub store: Arc<dyn Store>,
     /// The blobs of large mails.
-    pub depot: Arc<Depot>,
+    pub depot: Arc<BlobStorage>,
     /// The HTTP client, which refuses forbidden addresses.
     pub http: HttpClient,
     /// The clock.
@@ -39,8 +39,8 @@ pub(crate) fn verdict(
     context: &DeliveryContext,
     leased: &LeasedNotification,
     verdict: NotificationVerdict,
-    call: Option<Call>,
-) -> postway_store::record::Notified {
+    call: Option<NotificationCall>,
+) -> postway_store::record::NotificationResult {
     leased.notified(verdict, call, false, context.clock.now(), &mut rand::rng())
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn verdict_without_message(leased: &LeasedNotification) -> Notificati
 pub(crate) async fn read_message<'l>(
     context: &DeliveryContext,
     leased: &'l LeasedNotification,
-) -> Result<Option<(Arc<MessageSnapshot>, &'l Event)>, StoreError> {
+) -> Result<Option<(Arc<MessageSnapshot>, &'l MessageEvent)>, StoreError> {
     let key = &leased.job.key;
     let Some(event) = &leased.job.event else { return Ok(None) };
     let now = context.clock.now();

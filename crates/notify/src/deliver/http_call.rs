@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use postway_domain::{Clock, Time};
-use postway_net::http::{Answer, Auth, HttpClient, HttpError, SendRequest};
+use postway_net::http::{HttpAnswer, HttpAuth, HttpClient, HttpError, SendRequest};
 use postway_store::record;
 use tokio::time::Instant;
 use url::Url;
@@ -30,14 +30,14 @@ pub(crate) struct FinishedCall {
     /// How long the call took.
     pub latency: Duration,
     /// The answer, or the reason why there is no answer.
-    pub answer: Result<Answer, HttpError>,
+    pub answer: Result<HttpAnswer, HttpError>,
 }
 
 /// Posts JSON once, within `timeout`.
 pub(crate) async fn post(
     http: &HttpClient,
     clock: &dyn Clock,
-    (url, auth): (&Url, &Auth),
+    (url, auth): (&Url, &HttpAuth),
     mut headers: Vec<(String, String)>,
     body: Bytes,
     timeout: Duration,
@@ -69,7 +69,7 @@ impl FinishedCall {
 
     /// The wait that the subscriber asked for.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
-        self.answer.as_ref().ok().and_then(Answer::retry_after)
+        self.answer.as_ref().ok().and_then(HttpAnswer::retry_after)
     }
 
     /// How long the subscriber wants no calls at all: it has had too many, or is unavailable.
@@ -78,12 +78,12 @@ impl FinishedCall {
     }
 
     /// The log entry of this call, with at most `answer_bytes_max` bytes of its answer.
-    pub(crate) fn logged(&self, request: &str, answer_bytes_max: usize) -> record::Call {
+    pub(crate) fn logged(&self, request: &str, answer_bytes_max: usize) -> record::NotificationCall {
         let answer = match &self.answer {
             Ok(answer) => clipped(&String::from_utf8_lossy(&answer.body), answer_bytes_max),
             Err(error) => clipped(&error.to_string(), answer_bytes_max),
         };
-        record::Call {
+        record::NotificationCall {
             at: self.at,
             latency_ms: i64::try_from(self.latency.as_millis()).unwrap_or(i64::MAX),
             status: self.status(),
@@ -94,8 +94,14 @@ impl FinishedCall {
 }
 
 /// The log entry of a call that could not be made.
-pub(crate) fn call_not_made(at: Time, reason: &str) -> record::Call {
-    record::Call { at, latency_ms: 0, status: None, request: String::new(), answer: reason.to_owned() }
+pub(crate) fn call_not_made(at: Time, reason: &str) -> record::NotificationCall {
+    record::NotificationCall {
+        at,
+        latency_ms: 0,
+        status: None,
+        request: String::new(),
+        answer: reason.to_owned(),
+    }
 }
 
 /// The first `bytes_max` bytes of a text, without NUL, which not every database can store.

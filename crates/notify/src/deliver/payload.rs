@@ -1,14 +1,14 @@
 //! The view of a message that webhooks carry, and the reasons why a message ended.
 
 use postway_domain::{
-    Event, EventKind, MessageUid, RecipientKind, RecipientStatus, Status, Time,
+    EventKind, MessageEvent, MessageStatus, MessageUid, RecipientKind, RecipientStatus, Time,
     inbound::outcome_rank,
-    message::reason::{self, CAPTURED, NOBODY_LEFT, TOO_LATE, UNSAID, WITHDRAWN, pec_error},
+    message::reason::{self, ALL_SUPPRESSED, CANCELLED_BY_SENDER, CAPTURED, EXPIRED, NO_REASON, pec_error},
     reference::BOUNCED,
 };
 use postway_store::{
     StoreError,
-    record::{MessageBrief, MessageSummary, RecipientView, SmtpReply},
+    record::{MessageBrief, MessageSummary, RecipientRecord, SmtpReply},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
@@ -40,7 +40,7 @@ pub(crate) struct WebhookMessage<'a> {
     uid: MessageUid,
     tenant: &'a str,
     account: &'a str,
-    status: Status,
+    status: MessageStatus,
     held_by: &'a [String],
     priority: i64,
     batch: Option<&'a str>,
@@ -106,7 +106,7 @@ pub(crate) fn id_of(message: &MessageSummary) -> String {
 }
 
 impl<'a> WebhookMessage<'a> {
-    pub(crate) fn new(snapshot: &'a MessageSnapshot, event: &'a Event) -> Self {
+    pub(crate) fn new(snapshot: &'a MessageSnapshot, event: &'a MessageEvent) -> Self {
         let record = &snapshot.brief;
         let message = &record.summary;
         let is_open = !message.sensitive;
@@ -152,8 +152,8 @@ impl<'a> WebhookMessage<'a> {
 }
 
 impl<'a> WebhookRecipient<'a> {
-    fn new(recipient: &'a RecipientView) -> Self {
-        let RecipientView { address, kind, status, reply, outcome, bounce } = recipient;
+    fn new(recipient: &'a RecipientRecord) -> Self {
+        let RecipientRecord { address, kind, status, reply, outcome, bounce } = recipient;
         let (smtp_code, enhanced_code, reply) = match reply {
             Some(SmtpReply { code, enhanced, text }) => (*code, enhanced.as_deref(), Some(text.as_str())),
             None => (None, None, None),
@@ -179,23 +179,25 @@ fn message_reason(message: &MessageSummary) -> Option<String> {
 }
 
 /// The recipient with the worst outcome.
-fn worst_recipient<'a>(recipients: impl IntoIterator<Item = &'a RecipientView>) -> Option<&'a RecipientView> {
+fn worst_recipient<'a>(
+    recipients: impl IntoIterator<Item = &'a RecipientRecord>,
+) -> Option<&'a RecipientRecord> {
     recipients.into_iter().max_by_key(|recipient| recipient.outcome.and_then(outcome_rank))
 }
 
 /// The data of inbound mail, as the rule that notifies of it saw the mail.
-pub(crate) fn received(event: &Event) -> Option<Json<'_>> {
+pub(crate) fn received(event: &MessageEvent) -> Option<Json<'_>> {
     json(event.data.as_deref())
 }
 
 /// The data of an event, as an object.
-pub(crate) fn particulars(event: &Event) -> Value {
+pub(crate) fn particulars(event: &MessageEvent) -> Value {
     event.data.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null)
 }
 
 /// Why a message ended, for people: the event's own text, the failure's text, or the general text for this
 /// kind of event.
-pub(crate) fn reason(record: &MessageBrief, event: &Event) -> String {
+pub(crate) fn reason(record: &MessageBrief, event: &MessageEvent) -> String {
     let said = |value: &Value| {
         let names = ["message", "diagnostic", "reason", "error_text", "error"];
         let mut words = names.iter().filter_map(|name| value.get(name)?.as_str());
@@ -209,12 +211,12 @@ pub(crate) fn reason(record: &MessageBrief, event: &Event) -> String {
     said(&particulars).or_else(failure).unwrap_or_else(|| {
         match event.kind {
             EventKind::Invalid => "refused by a check",
-            EventKind::Cancelled => WITHDRAWN,
-            EventKind::Expired => TOO_LATE,
-            EventKind::Suppressed => NOBODY_LEFT,
+            EventKind::Cancelled => CANCELLED_BY_SENDER,
+            EventKind::Expired => EXPIRED,
+            EventKind::Suppressed => ALL_SUPPRESSED,
             EventKind::Captured => CAPTURED,
             EventKind::Bounced => BOUNCED,
-            _ => UNSAID,
+            _ => NO_REASON,
         }
         .to_owned()
     })

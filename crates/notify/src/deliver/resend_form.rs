@@ -5,8 +5,10 @@
 //! delivered.
 
 use futures::StreamExt;
-use postway_domain::{Event, EventKind, Mailbox, RecipientKind, Time, WebhookForm, message::Wait};
-use postway_store::{StoreError, record::Body};
+use postway_domain::{
+    EventKind, MessageEvent, NamedAddress, RecipientKind, Time, WebhookForm, message::ScheduleReason,
+};
+use postway_store::{StoreError, record::StoredBody};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -23,12 +25,12 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 pub(crate) async fn message_body(
     context: &DeliveryContext,
     snapshot: &MessageSnapshot,
-    event: &Event,
+    event: &MessageEvent,
     deferred: bool,
 ) -> Result<Option<Value>, StoreError> {
     let message = &snapshot.brief.summary;
     let Some(name) = WebhookForm::Resend.event_name(event.kind, deferred) else { return Ok(None) };
-    if event.kind == EventKind::Accepted && message.state.wait() != Some(Wait::SendAt) {
+    if event.kind == EventKind::Accepted && message.state.wait() != Some(ScheduleReason::SendAt) {
         return Ok(None);
     }
     let of_kind = |kind: RecipientKind| {
@@ -53,7 +55,7 @@ pub(crate) async fn message_body(
 }
 
 /// The body for inbound mail.
-pub(crate) fn received_body(event: &Event) -> Option<Value> {
+pub(crate) fn received_body(event: &MessageEvent) -> Option<Value> {
     let name = WebhookForm::Resend.event_name(event.kind, false)?;
     let mut data = particulars(event);
     let fields = data.as_object_mut()?;
@@ -74,7 +76,7 @@ fn envelope(name: &str, at: Time, data: Value) -> Value {
 }
 
 /// The additional object that Resend adds to some events.
-fn event_details(snapshot: &MessageSnapshot, event: &Event) -> Option<(&'static str, Value)> {
+fn event_details(snapshot: &MessageSnapshot, event: &MessageEvent) -> Option<(&'static str, Value)> {
     let why = || reason(&snapshot.brief, event);
     Some(match event.kind {
         EventKind::Bounced | EventKind::RecipientFailed | EventKind::PecFailed => {
@@ -112,14 +114,14 @@ async fn author(context: &DeliveryContext, snapshot: &MessageSnapshot) -> Result
     if message.sensitive {
         return Ok(String::new());
     }
-    if let Some(Body::Inline(json)) = context.store.payload(tenant, uid).await?
+    if let Some(StoredBody::Inline(json)) = context.store.payload(tenant, uid).await?
         && let Ok(RequestAuthor { from: Some(from) }) = serde_json::from_slice(&json)
     {
         return Ok(from);
     }
     let head = match context.store.raw(tenant, uid).await? {
-        Some(Body::Inline(bytes)) => bytes.to_vec(),
-        Some(Body::Blob(blob)) => {
+        Some(StoredBody::Inline(bytes)) => bytes.to_vec(),
+        Some(StoredBody::Blob(blob)) => {
             let mut head = Vec::new();
             // If the blob cannot be read, the event is delivered without an author rather than never.
             if let Ok(mut pieces) = context.depot.get_stream(tenant, &blob).await {
@@ -146,7 +148,9 @@ fn from_field(mail: &[u8]) -> Option<String> {
         value.rsplit_once('<').and_then(|(_, rest)| rest.split_once('>')).map(|(address, _)| address);
     match (value.contains("=?"), address) {
         (true, address) => Some(address?.to_owned()),
-        (false, _) => Some(value.parse::<Mailbox>().map_or_else(|_| value.to_owned(), |one| one.to_string())),
+        (false, _) => {
+            Some(value.parse::<NamedAddress>().map_or_else(|_| value.to_owned(), |one| one.to_string()))
+        }
     }
 }
 

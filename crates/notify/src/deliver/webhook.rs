@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use postway_domain::{Clock, EventKind, MessageUid, Subscriber, Time, WebhookForm, secret::SecretKey};
-use postway_net::http::{Answer, HttpClient};
+use postway_net::http::{HttpAnswer, HttpClient};
 use postway_store::{
     StoreError,
-    record::{Changed, DirectoryChange},
+    record::{ChangeResult, DirectoryChange},
 };
 use serde_json::json;
 
@@ -58,7 +58,7 @@ pub(crate) async fn deliver(
         post(&context.http, &*context.clock, access, (&id, &body), WEBHOOK_TIMEOUT.min(context.patience))
             .await;
 
-    let is_taken = called.answer.as_ref().is_ok_and(Answer::is_success);
+    let is_taken = called.answer.as_ref().is_ok_and(HttpAnswer::is_success);
     let mut quiet_until = called.requested_quiet().map(|wait| called.at.plus(wait));
     let reached = match called.status() {
         _ if is_taken => NotificationVerdict::Acknowledged,
@@ -156,7 +156,7 @@ async fn disable(context: &DeliveryContext, subscriber: &Subscriber) {
     let (tenant, id) = (&subscriber.tenant, &subscriber.id);
     let change = DirectoryChange::UpdateSubscriber(off, subscriber.version);
     match context.store.change(change, None).await {
-        Ok(Changed::Done) => {
+        Ok(ChangeResult::Done) => {
             tracing::warn!(%tenant, subscriber = %id, "a webhook answered 410 and is disabled")
         }
         Ok(_) => {

@@ -11,7 +11,7 @@ use std::{
 use futures::future::join_all;
 use postway_domain::{MessageUid, TenantId, Time};
 use postway_store::{
-    Holds, Store, StoreError,
+    MessageBlockers, Store, StoreError,
     record::{MessageBrief, MessageKey, ToNotify},
 };
 
@@ -53,7 +53,7 @@ async fn read_of(
     now: Time,
 ) -> Result<Vec<MessageSnapshot>, StoreError> {
     let briefs = store.briefs(tenant, uids).await?;
-    let holds = Holds::read(store, tenant, briefs.iter().map(|brief| &brief.summary), now).await?;
+    let holds = MessageBlockers::read(store, tenant, briefs.iter().map(|brief| &brief.summary), now).await?;
     let snapshot = |brief: MessageBrief| MessageSnapshot { held_by: holds.of(&brief.summary), brief };
     Ok(briefs.into_iter().map(snapshot).collect())
 }
@@ -67,6 +67,6 @@ pub(crate) async fn read_one(
 ) -> Result<Option<MessageSnapshot>, StoreError> {
     let Some(record) = store.message(tenant, &MessageKey::Uid(uid)).await? else { return Ok(None) };
     let brief = MessageBrief::from(record);
-    let holds = Holds::read(store, tenant, [&brief.summary], now).await?;
+    let holds = MessageBlockers::read(store, tenant, [&brief.summary], now).await?;
     Ok(Some(MessageSnapshot { held_by: holds.of(&brief.summary), brief }))
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use postway_domain::{LeaseToken, Time};
-use postway_store::record::{Call, NotificationState, Notified, ToNotify};
+use postway_store::record::{NotificationCall, NotificationResult, NotificationState, ToNotify};
 use rand::Rng;
 
 use super::{
@@ -55,11 +55,11 @@ impl LeasedNotification {
     pub(crate) fn notified(
         &self,
         verdict: NotificationVerdict,
-        call: Option<Call>,
+        call: Option<NotificationCall>,
         tells_history: bool,
         now: Time,
         random: &mut impl Rng,
-    ) -> Notified {
+    ) -> NotificationResult {
         let tries = self.job.tries;
         let waiting = |wait: Duration| (NotificationState::Waiting, Some(now.plus(wait)));
         let (state, due_at) = match verdict {
@@ -77,7 +77,15 @@ impl LeasedNotification {
             NotificationVerdict::GivenBack => (NotificationState::Pending, Some(now)),
         };
         let tells_history = tells_history && call.is_some();
-        Notified { key: self.job.key.clone(), token: self.token, at: now, state, due_at, call, tells_history }
+        NotificationResult {
+            key: self.job.key.clone(),
+            token: self.token,
+            at: now,
+            state,
+            due_at,
+            call,
+            tells_history,
+        }
     }
 }
 
@@ -96,7 +104,7 @@ pub(crate) enum SubscriberConduct {
 #[derive(Debug)]
 pub(crate) struct BatchOutcome {
     /// The outcomes of its notifications, for the store.
-    pub notified: Vec<Notified>,
+    pub notified: Vec<NotificationResult>,
     /// How the subscriber behaved, for the scheduler.
     pub conduct: SubscriberConduct,
     /// Until when the subscriber wants no calls.
@@ -107,7 +115,7 @@ pub(crate) struct BatchOutcome {
 
 impl BatchOutcome {
     /// The outcome of a batch that was not called.
-    pub(crate) fn uncalled(notified: Vec<Notified>, quiet_until: Option<Time>) -> Self {
+    pub(crate) fn uncalled(notified: Vec<NotificationResult>, quiet_until: Option<Time>) -> Self {
         Self { notified, conduct: SubscriberConduct::Uncalled, quiet_until, comes_again: false }
     }
 }

@@ -7,7 +7,7 @@ use postway_domain::{
     secret::SecretKey,
     tenant::{RemoteAuth, TenantSecrets},
 };
-use postway_net::http::{Auth, parse_url};
+use postway_net::http::{HttpAuth, parse_url};
 use postway_store::{
     Store, StoreError,
     record::{DueSubscriber, NotificationKey},
@@ -34,7 +34,7 @@ pub(crate) struct SubscriberAccess {
     /// The secrets that sign its calls; empty for a tenant's own client.
     pub secrets: Vec<WebhookSecret>,
     /// The credentials of its calls.
-    pub auth: Auth,
+    pub auth: HttpAuth,
 }
 
 impl SubscriberTarget {
@@ -82,7 +82,7 @@ pub(crate) fn webhook(
     now: Time,
 ) -> Result<SubscriberAccess, String> {
     let url = parse_url(&subscriber.url).map_err(|error| error.to_string())?;
-    let place = Subscriber::secret_place(&subscriber.tenant, &subscriber.id);
+    let place = Subscriber::sealing_context(&subscriber.tenant, &subscriber.id);
     let sealed = subscriber.secrets.as_ref().ok_or("the webhook has no secret: rotate it")?;
     let opened = key.open(&place, sealed).map_err(|error| error.to_string())?;
     let kept: Vec<StoredSecret> =
@@ -95,7 +95,7 @@ pub(crate) fn webhook(
     let secrets = secrets.map_err(|error| error.to_string())?;
     match secrets.is_empty() {
         true => Err("the webhook has no secret: rotate it".to_owned()),
-        false => Ok(SubscriberAccess { url, secrets, auth: Auth::None }),
+        false => Ok(SubscriberAccess { url, secrets, auth: HttpAuth::None }),
     }
 }
 
@@ -106,7 +106,7 @@ fn client(tenant: &Tenant, key: &SecretKey) -> Result<SubscriberAccess, String> 
     let url = parse_url(&text).map_err(|error| error.to_string())?;
     let secrets = match &tenant.secret {
         Some(sealed) => {
-            let opened = key.open(&Tenant::secret_place(&tenant.id), sealed);
+            let opened = key.open(&Tenant::sealing_context(&tenant.id), sealed);
             let opened = opened.map_err(|error| error.to_string())?;
             serde_json::from_str(&opened).map_err(|_| "the tenant's secrets are unreadable: set them anew")?
         }
@@ -114,9 +114,9 @@ fn client(tenant: &Tenant, key: &SecretKey) -> Result<SubscriberAccess, String> 
     };
     let secret = secrets.client_sync.clone().unwrap_or_default();
     let auth = match remote.auth {
-        RemoteAuth::None => Auth::None,
-        RemoteAuth::Bearer => Auth::bearer(secret),
-        RemoteAuth::Basic => Auth::basic(remote.username.clone().unwrap_or_default(), secret),
+        RemoteAuth::None => HttpAuth::None,
+        RemoteAuth::Bearer => HttpAuth::bearer(secret),
+        RemoteAuth::Basic => HttpAuth::basic(remote.username.clone().unwrap_or_default(), secret),
     };
     Ok(SubscriberAccess { url, secrets: Vec::new(), auth })
 }
@@ -134,7 +134,7 @@ mod tests {
         let tenant: postway_domain::TenantId = "acme".parse().unwrap();
         let at = Time::from_millis;
         let with = |secrets: &str| Subscriber {
-            secrets: Some(key.seal(&Subscriber::secret_place(&tenant, &id), secrets).unwrap()),
+            secrets: Some(key.seal(&Subscriber::sealing_context(&tenant, &id), secrets).unwrap()),
             tenant: tenant.clone(),
             id: id.clone(),
             kind: SubscriberKind::Webhook,

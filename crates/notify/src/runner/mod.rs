@@ -14,8 +14,8 @@ use postway_domain::{Clock, Incarnation, Time, secret::SecretKey};
 use postway_net::http::HttpClient;
 use postway_store::{
     Store,
-    blob::Depot,
-    record::{DueSubscriber, Notified},
+    blob::BlobStorage,
+    record::{DueSubscriber, NotificationResult},
 };
 use tokio::{
     sync::{Notify, mpsc},
@@ -58,7 +58,7 @@ pub struct NotifierParts {
     /// The store.
     pub store: Arc<dyn Store>,
     /// The blobs of large mails.
-    pub depot: Arc<Depot>,
+    pub depot: Arc<BlobStorage>,
     /// The HTTP client, which refuses forbidden addresses.
     pub http: HttpClient,
     /// The clock.
@@ -272,7 +272,7 @@ impl Notifier {
     }
 
     /// Waits for the poll step under way, and gives back what it leases.
-    async fn end_poll(&mut self, outcomes: &mpsc::Sender<Notified>) {
+    async fn end_poll(&mut self, outcomes: &mpsc::Sender<NotificationResult>) {
         if let Ok(Some(PollStepResult::Leased(queues, _))) =
             timeout(STOP_WITHIN, self.due_poll.next_step()).await
         {
@@ -282,7 +282,7 @@ impl Notifier {
     }
 
     /// Begins all calls that there are slots for.
-    async fn start(&mut self, outcomes: &mpsc::Sender<Notified>) {
+    async fn start(&mut self, outcomes: &mpsc::Sender<NotificationResult>) {
         let mut back = Vec::new();
         while let Some(batch) = self.scheduler.next(self.now(), &mut back) {
             self.calls.spawn(deliver_batch(self.context.clone(), batch, outcomes.clone()));
@@ -290,7 +290,11 @@ impl Notifier {
         self.give_back(back, outcomes).await;
     }
 
-    async fn finish(&mut self, done: Result<FinishedBatch, JoinError>, outcomes: &mpsc::Sender<Notified>) {
+    async fn finish(
+        &mut self,
+        done: Result<FinishedBatch, JoinError>,
+        outcomes: &mpsc::Sender<NotificationResult>,
+    ) {
         match done {
             Ok(finished) => {
                 let mut back = Vec::new();
@@ -333,7 +337,11 @@ impl Notifier {
     }
 
     /// Gives these notifications back to the store without a call.
-    async fn give_back(&mut self, leased: Vec<LeasedNotification>, outcomes: &mpsc::Sender<Notified>) {
+    async fn give_back(
+        &mut self,
+        leased: Vec<LeasedNotification>,
+        outcomes: &mpsc::Sender<NotificationResult>,
+    ) {
         let now = self.now();
         for one in leased {
             let back = one.notified(NotificationVerdict::GivenBack, None, false, now, &mut rand::rng());
@@ -347,7 +355,7 @@ impl Notifier {
 async fn deliver_batch(
     context: Arc<DeliveryContext>,
     batch: NotificationBatch,
-    outcomes: mpsc::Sender<Notified>,
+    outcomes: mpsc::Sender<NotificationResult>,
 ) -> FinishedBatch {
     let outcome = deliver(&context, &batch).await;
     for one in outcome.notified {

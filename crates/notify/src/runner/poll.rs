@@ -10,7 +10,7 @@ use futures::future::join_all;
 use postway_domain::{Incarnation, LeaseToken, Time};
 use postway_store::{
     Store,
-    record::{DueSubscriber, Lease, ReportRequest, ReportState},
+    record::{DueSubscriber, LeaseGrant, ReportRequest, ReportState},
 };
 use tokio::{task::JoinSet, time::Instant};
 
@@ -117,7 +117,7 @@ async fn lease(
     now: Time,
 ) -> Vec<(DueSubscriber, Vec<LeasedNotification>, bool)> {
     let token = LeaseToken::new(&mut rand::rng());
-    let lease = Lease { incarnation, token, until: now.plus(LEASE) };
+    let lease = LeaseGrant { incarnation, token, until: now.plus(LEASE) };
     let mut queues: BTreeMap<DueSubscriber, (u32, Vec<LeasedNotification>)> =
         wants.iter().map(|(key, count)| (key.clone(), (*count, Vec::new()))).collect();
     match store.claim_notifications(ReportRequest { lease, now, wants }).await {

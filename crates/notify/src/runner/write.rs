@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use postway_store::{
     Store,
-    record::{DueSubscriber, NotificationState, Notified},
+    record::{DueSubscriber, NotificationResult, NotificationState},
     until_durable,
 };
 use tokio::sync::mpsc;
@@ -20,7 +20,7 @@ const AT_ONCE_MAX: usize = 256;
 /// Writes outcomes until the channel is closed.
 pub(crate) async fn write_outcomes(
     store: Arc<dyn Store>,
-    mut outcomes: mpsc::Receiver<Notified>,
+    mut outcomes: mpsc::Receiver<NotificationResult>,
     written: mpsc::UnboundedSender<Vec<DueSubscriber>>,
     stop: CancellationToken,
 ) {
@@ -33,7 +33,7 @@ pub(crate) async fn write_outcomes(
     }
 }
 
-async fn write_batch(store: &dyn Store, batch: Vec<Notified>, stop: &CancellationToken) {
+async fn write_batch(store: &dyn Store, batch: Vec<NotificationResult>, stop: &CancellationToken) {
     let write = || store.settle_notifications(batch.clone());
     match until_durable("outcomes of notifications", stop.cancelled(), write).await {
         Ok(applied) => count(&batch, &applied),
@@ -51,7 +51,7 @@ async fn write_batch(store: &dyn Store, batch: Vec<Notified>, stop: &Cancellatio
     }
 }
 
-fn count(batch: &[Notified], applied: &[bool]) {
+fn count(batch: &[NotificationResult], applied: &[bool]) {
     for (one, applied) in batch.iter().zip(applied) {
         let outcome = match (applied, one.state) {
             (false, _) => "late",

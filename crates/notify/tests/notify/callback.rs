@@ -10,7 +10,7 @@ use postway_store::{
     Read,
     record::{MessageKey, NewEvent, NotificationState, NotificationView},
 };
-use postway_testkit::Reply;
+use postway_testkit::SourceReply;
 use serde_json::json;
 
 use super::{Client, TestGateway, json, taken, tenant};
@@ -22,7 +22,7 @@ async fn gateway() -> TestGateway {
 #[tokio::test]
 async fn a_conflict_means_again_and_each_call_is_in_the_history_before_it_is_made() {
     let gateway = gateway().await;
-    gateway.receiver.serve_in_turn("/sync", vec![Reply::status(409), taken()]);
+    gateway.receiver.serve_in_turn("/sync", vec![SourceReply::status(409), taken()]);
     let uid = gateway.message(1, &[Accepted, Sent]).await;
     let room = gateway.open(1);
     let waiting = gateway.once(uid, |one| one.state == NotificationState::Waiting).await;
@@ -55,7 +55,7 @@ async fn a_conflict_means_again_and_each_call_is_in_the_history_before_it_is_mad
 #[tokio::test]
 async fn every_2xx_acknowledges_and_nothing_else_does() {
     let gateway = gateway().await;
-    let answers = [204, 202, 299, 302, 500].map(Reply::status);
+    let answers = [204, 202, 299, 302, 500].map(SourceReply::status);
     gateway.receiver.serve_in_turn("/sync", answers.to_vec());
     let room = gateway.open(1);
     for number in 1..=3 {

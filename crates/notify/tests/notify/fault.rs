@@ -7,7 +7,7 @@ use postway_domain::{
     MessageUid, Time,
 };
 use postway_store::record::NotificationState;
-use postway_testkit::Reply;
+use postway_testkit::SourceReply;
 
 use super::{NOW_MS, SOON, TestGateway, json, taken};
 
@@ -58,7 +58,7 @@ async fn a_receiver_that_was_down_for_five_days_hears_everything_in_order() {
     const HOURS: u32 = 120;
     let gateway = TestGateway::new().await;
     gateway.webhook("hook").await;
-    gateway.receiver.serve("/hook", Reply::status(503));
+    gateway.receiver.serve("/hook", SourceReply::status(503));
     let mut uids = Vec::new();
     let room = gateway.open(1);
     for hour in 0..HOURS {
@@ -99,7 +99,7 @@ async fn a_receiver_that_was_down_for_five_days_hears_everything_in_order() {
 async fn what_waits_is_told_when_the_receiver_is_back_also_after_a_restart() {
     let gateway = TestGateway::new().await;
     gateway.webhook("hook").await;
-    gateway.receiver.serve("/hook", Reply::status(503));
+    gateway.receiver.serve("/hook", SourceReply::status(503));
     let first = gateway.message(1, &[Accepted, Sent]).await;
     let crashing = gateway.open(1);
     for tries in 1..=5 {
@@ -141,11 +141,11 @@ async fn a_webhook_whose_secret_does_not_open_says_so_in_its_log() {
     let gateway = TestGateway::new().await;
     let mut webhook = gateway.webhook("hook").await;
     let change = {
-        webhook.secrets = Some(postway_domain::secret::Sealed(vec![0; 40]));
+        webhook.secrets = Some(postway_domain::secret::SealedSecret(vec![0; 40]));
         webhook.version = 2;
         postway_store::record::DirectoryChange::UpdateSubscriber(webhook, 1)
     };
-    postway_store::Directory::change(&*gateway.store, change, None).await.unwrap();
+    postway_store::DirectoryStore::change(&*gateway.store, change, None).await.unwrap();
     let uid = gateway.message(1, &[Sent]).await;
     let room = gateway.open(1);
     let waiting = gateway.once(uid, |one| one.state == NotificationState::Waiting).await;

@@ -3,28 +3,28 @@
 use bytes::Bytes;
 use postway_domain::{
     EventKind, InboundState, Incarnation, LeaseToken, MessageUid, Time, WatchedMailbox,
-    inbound::Cursor,
-    mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, Start},
+    inbound::FolderCursor,
+    mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, WatchStart},
     tenant::{CallbackForm, RemoteAuth},
 };
 use postway_store::{
-    Directory, Inbound,
+    DirectoryStore, InboundStore,
     record::{
-        Changed, DirectoryChange, Finding, Lease, MailboxKey, NewInbound, NotificationState, Registered,
-        Registration, RouteRequest, Routed,
+        ChangeResult, DirectoryChange, InboundMailResult, LeaseGrant, MailboxKey, MailboxPage,
+        MessageFinding, NewInbound, NotificationState, ProcessRequest, RegistrationResult,
     },
 };
-use postway_testkit::Reply;
+use postway_testkit::SourceReply;
 use serde_json::json;
 
 use super::{Client, TestGateway, json, taken, tenant};
 
 impl TestGateway {
     /// A mail arrives and is processed as `edit` says.
-    async fn mail(&self, edit: impl FnOnce(&mut Routed)) -> MessageUid {
+    async fn mail(&self, edit: impl FnOnce(&mut InboundMailResult)) -> MessageUid {
         let key = MailboxKey { tenant: tenant(), mailbox: "box".parse().unwrap() };
         let made = DirectoryChange::CreateMailbox(mailbox(&key, self.now()));
-        assert_eq!(self.store.change(made, None).await.unwrap(), Changed::Done);
+        assert_eq!(self.store.change(made, None).await.unwrap(), ChangeResult::Done);
         let uid = MessageUid::new(self.now(), &mut rand::rng());
         let mail = NewInbound {
             uid,
@@ -42,14 +42,14 @@ impl TestGateway {
             state: InboundState::Received,
             error: None,
         };
-        let to = Cursor { uid_validity: 1, last_uid: 1, not_before: None, old_through: 0 };
-        let page = Registration { key, seen: None, to, uid_next: 2, at: self.now(), mails: vec![mail] };
-        assert_eq!(self.store.register(page).await.unwrap(), Registered::Done { new: 1, known: 0 });
+        let to = FolderCursor { uid_validity: 1, last_uid: 1, not_before: None, old_through: 0 };
+        let page = MailboxPage { key, seen: None, to, uid_next: 2, at: self.now(), mails: vec![mail] };
+        assert_eq!(self.store.register(page).await.unwrap(), RegistrationResult::Done { new: 1, known: 0 });
         let (now, token) = (self.now(), LeaseToken::from_i64(1));
         let until = Time::from_millis(now.as_millis() + 60_000);
-        let lease = Lease { incarnation: Incarnation::from_bytes([9; 16]), token, until };
-        self.store.claim_inbound(RouteRequest::new(lease, now, 1)).await.unwrap();
-        let mut routed = Routed {
+        let lease = LeaseGrant { incarnation: Incarnation::from_bytes([9; 16]), token, until };
+        self.store.claim_inbound(ProcessRequest::new(lease, now, 1)).await.unwrap();
+        let mut routed = InboundMailResult {
             uid,
             token,
             at: now,
@@ -91,7 +91,7 @@ fn mailbox(key: &MailboxKey, now: Time) -> WatchedMailbox {
             active: true,
             description: None,
             poll_seconds: 60,
-            start: Start::Now,
+            start: WatchStart::Now,
             proxy: None,
             all_tenants: false,
             attempts_max: 3,
@@ -124,7 +124,7 @@ async fn a_webhook_is_told_of_mail_that_came_in_by_what_the_rule_saw() {
 async fn mail_that_came_in_means_nothing_to_a_client_that_is_told_of_its_messages() {
     let gateway =
         TestGateway::with(Some(Client { form: CallbackForm::Batch, auth: RemoteAuth::Basic })).await;
-    gateway.receiver.serve("/sync", Reply::ok(r#"{"ok":true}"#));
+    gateway.receiver.serve("/sync", SourceReply::ok(r#"{"ok":true}"#));
     let sent = gateway.message(1, &[EventKind::Sent]).await;
     let room = gateway.open(1);
     let uid = gateway.mail(|routed| routed.received = Some("{}".to_owned())).await;
@@ -143,7 +143,7 @@ async fn a_bounce_is_told_with_what_is_known_of_the_recipient() {
     let room = gateway.open(1);
     gateway.all_told(&[sent]).await;
     let bounce = json!({"type": "hard", "code": "5.1.1", "reason": "user_unknown", "at": gateway.now()});
-    let finding = Finding {
+    let finding = MessageFinding {
         message: sent,
         position: Some(0),
         kind: EventKind::Bounced,
@@ -172,12 +172,12 @@ async fn a_report_without_proof_is_told_as_such_to_all_who_have_a_word_for_it() 
         let gateway = TestGateway::with(Some(Client { form, auth: RemoteAuth::Basic })).await;
         gateway.webhook("hook").await;
         gateway.receiver.serve("/hook", taken());
-        gateway.receiver.serve("/sync", Reply::ok(r#"{"ok":true}"#));
+        gateway.receiver.serve("/sync", SourceReply::ok(r#"{"ok":true}"#));
         let sent = gateway.message(1, &[EventKind::Sent]).await;
         let room = gateway.open(1);
         gateway.all_told(&[sent]).await;
         let calls = gateway.received("/sync").len();
-        let finding = Finding {
+        let finding = MessageFinding {
             message: sent,
             position: Some(0),
             kind: EventKind::UnprovenReport,

@@ -21,24 +21,25 @@ use std::{
 
 use async_trait::async_trait;
 use postway_domain::{
-    Clock, EventKind, Incarnation, MessageUid, State, Subscriber, SubscriberKind, Tenant, TenantId, Time,
+    Clock, EventKind, Incarnation, MessageState, MessageUid, Subscriber, SubscriberKind, Tenant, TenantId,
+    Time,
     secret::SecretKey,
     subscriber::EventFilter,
-    tenant::{CallbackForm, Remote, RemoteAuth, TenantSecrets, TenantSettings},
+    tenant::{CallbackForm, RemoteAuth, RemoteService, TenantSecrets, TenantSettings},
 };
 use postway_net::{
-    Guard,
+    AddressGuard,
     http::{HttpClient, HttpSettings},
 };
 use postway_notify::{Notifier, NotifierNode, NotifierParts};
 use postway_store::{
-    Directory, Intake, Report, Store, StoreError,
-    blob::Depot,
+    DirectoryStore, IntakeStore, ReportStore, Store, StoreError,
+    blob::BlobStorage,
     conformance::sample::{self, Sample, event},
     memory::MemoryStore,
-    record::{Changed, DirectoryChange, NewEvent, NotificationState, NotificationView},
+    record::{ChangeResult, DirectoryChange, NewEvent, NotificationState, NotificationView},
 };
-use postway_testkit::{HttpSource, Reply, http_source::ReceivedRequest};
+use postway_testkit::{HttpSource, SourceReply, http_source::ReceivedRequest};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -88,7 +89,7 @@ fn secret_key() -> SecretKey {
 }
 
 fn http() -> HttpClient {
-    let guard = Guard::new(vec![(Ipv4Addr::LOCALHOST.into(), 8)]);
+    let guard = AddressGuard::new(vec![(Ipv4Addr::LOCALHOST.into(), 8)]);
     HttpClient::new(Arc::new(guard), HttpSettings::default())
 }
 
@@ -116,7 +117,7 @@ impl TestGateway {
         if let Some(Client { form, auth }) = client {
             tenant.settings = TenantSettings {
                 callback_form: form,
-                client_sync: Some(Remote {
+                client_sync: Some(RemoteService {
                     url: receiver.url(""),
                     path: Some("/sync".to_owned()),
                     auth,
@@ -127,7 +128,7 @@ impl TestGateway {
             let secrets =
                 TenantSecrets { client_sync: Some("s3cret".to_owned()), ..TenantSecrets::default() };
             let secrets = serde_json::to_string(&secrets).unwrap();
-            tenant.secret = Some(secret_key().seal(&Tenant::secret_place(&tenant.id), &secrets).unwrap());
+            tenant.secret = Some(secret_key().seal(&Tenant::sealing_context(&tenant.id), &secrets).unwrap());
         }
         assert!(store.create_tenant(tenant).await.unwrap());
         assert!(store.create_account(sample::account(sample::TENANT, sample::ACCOUNT)).await.unwrap());
@@ -166,7 +167,7 @@ impl TestGateway {
         let id = id.parse().unwrap();
         let secrets = format!("[{SECRET:?}]");
         let webhook = Subscriber {
-            secrets: Some(secret_key().seal(&Subscriber::secret_place(of, &id), &secrets).unwrap()),
+            secrets: Some(secret_key().seal(&Subscriber::sealing_context(of, &id), &secrets).unwrap()),
             tenant: of.clone(),
             id,
             kind,
@@ -181,7 +182,7 @@ impl TestGateway {
             updated_at: self.now(),
         };
         let change = DirectoryChange::CreateSubscriber(webhook.clone());
-        assert_eq!(self.store.change(change, None).await.unwrap(), Changed::Done);
+        assert_eq!(self.store.change(change, None).await.unwrap(), ChangeResult::Done);
         webhook
     }
 
@@ -196,7 +197,8 @@ impl TestGateway {
         events: Vec<NewEvent>,
         edit: impl FnOnce(Sample) -> Sample,
     ) -> MessageUid {
-        let sample = Sample::new(number).client_id(&format!("order-{number}")).state(State::Sent, None);
+        let sample =
+            Sample::new(number).client_id(&format!("order-{number}")).state(MessageState::Sent, None);
         let mut message = edit(sample).build();
         message.created_at = self.now();
         message.events = events;
@@ -210,7 +212,7 @@ impl TestGateway {
         let incarnation = Incarnation::from_bytes([life; 16]);
         let parts = NotifierParts {
             store: self.store.clone() as Arc<dyn Store>,
-            depot: Arc::new(Depot::memory()),
+            depot: Arc::new(BlobStorage::memory()),
             http: http(),
             clock: self.clock.clone(),
             secret_key: Arc::new(secret_key()),
@@ -271,6 +273,6 @@ async fn until<T, F: Future<Output = Option<T>>>(look: impl Fn() -> F) -> T {
 }
 
 /// The 2xx of most receivers.
-fn taken() -> Reply {
-    Reply::ok("")
+fn taken() -> SourceReply {
+    SourceReply::ok("")
 }

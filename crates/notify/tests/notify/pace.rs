@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use postway_domain::{EventKind::Sent, MessageUid, State, Status, Tenant, TenantId};
+use postway_domain::{EventKind::Sent, MessageState, MessageStatus, MessageUid, Tenant, TenantId};
 use postway_store::{
-    Directory, Work,
+    DirectoryStore, WorkStore,
     conformance::{
         sample::{ACCOUNT, event},
         stage::change,
     },
-    record::{Fence, NotificationState, NotificationView},
+    record::{NotificationState, NotificationView, WriteFence},
 };
-use postway_testkit::Reply;
+use postway_testkit::SourceReply;
 
 use super::{SOON, TestGateway, json, taken, until};
 
@@ -53,7 +53,7 @@ async fn many_dead_subscribers_leave_room_for_one_that_lives() {
     for number in 0..250 {
         let id = format!("dead-{number}");
         gateway.webhook(&id).await;
-        gateway.receiver.serve(&format!("/{id}"), Reply::Silent);
+        gateway.receiver.serve(&format!("/{id}"), SourceReply::Silent);
     }
     gateway.webhook("a-living").await;
     gateway.receiver.serve("/a-living", taken());
@@ -129,7 +129,7 @@ async fn a_call_ends_in_time_however_slowly_its_answer_comes() {
     gateway.webhook("hook").await;
     gateway
         .receiver
-        .serve("/hook", Reply::Drip { body: vec![b'.'; 1_000], every: Duration::from_millis(500) });
+        .serve("/hook", SourceReply::Drip { body: vec![b'.'; 1_000], every: Duration::from_millis(500) });
     let room = gateway.open(1);
     let uid = gateway.message(1, &[Sent]).await;
     let delivered = gateway.once(uid, |one| one.state == NotificationState::Acknowledged).await;
@@ -141,7 +141,7 @@ async fn a_call_ends_in_time_however_slowly_its_answer_comes() {
 async fn a_subscriber_that_fails_in_a_row_is_only_probed() {
     let gateway = TestGateway::new().await;
     gateway.webhook("hook").await;
-    gateway.receiver.serve_in_turn("/hook", [vec![taken(); 5], vec![Reply::status(500)]].concat());
+    gateway.receiver.serve_in_turn("/hook", [vec![taken(); 5], vec![SourceReply::status(500)]].concat());
     let room = gateway.open(1);
     let uids = messages(&gateway, 0..60).await;
     let states = async || {
@@ -181,8 +181,8 @@ async fn what_waited_long_for_its_call_is_told_as_it_stands_then() {
     let last = uids[59];
     gateway.receiver.wait_for(38, SOON).await;
     gateway.once(last, |one| one.state == NotificationState::Calling).await;
-    let fence = Fence { status: Status::Sent, token: None, version: None };
-    let change = change(last, fence, State::Failed, gateway.now());
+    let fence = WriteFence { status: MessageStatus::Sent, token: None, version: None };
+    let change = change(last, fence, MessageState::Failed, gateway.now());
     assert_eq!(gateway.store.apply(vec![change]).await.unwrap(), [true]);
     gateway.pass(Duration::from_secs(3));
     gate.send(true).unwrap();

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use postway_domain::{
     EventKind::{Bounced, Failed, PecFailed, PecTimeout, Scheduled, Sent},
-    State, Subscriber, Time,
-    message::Wait,
+    MessageState, Subscriber, Time,
+    message::ScheduleReason,
     tenant::{CallbackForm, RemoteAuth},
 };
 use postway_store::{
-    Report,
+    ReportStore,
     record::{NewEvent, NotificationState},
 };
-use postway_testkit::Reply;
+use postway_testkit::SourceReply;
 use serde_json::{Value, json};
 
 use super::{Client, NOW_MS, SOON, TestGateway, json, tenant, until};
@@ -21,8 +21,8 @@ async fn gateway() -> TestGateway {
     TestGateway::with(Some(Client { form: CallbackForm::Batch, auth: RemoteAuth::Basic })).await
 }
 
-fn answer(body: Value) -> Reply {
-    Reply::ok(body.to_string())
+fn answer(body: Value) -> SourceReply {
+    SourceReply::ok(body.to_string())
 }
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn many_outcomes_go_in_one_call_and_only_what_was_refused_is_told_again() 
     let bounce = r#"{"type":"hard","smtp_code":550,"status":"5.1.1","reason":"user_unknown","diagnostic":"550 no such user"}"#;
     let receipt =
         r#"{"receipt":"errore-consegna","error":"no-dest","error_text":"5.1.1 - indirizzo non valido"}"#;
-    let retrying = State::Scheduled(Wait::Retry);
+    let retrying = MessageState::Scheduled(ScheduleReason::Retry);
     let uids = [
         gateway.message(1, &[Sent]).await,
         gateway.message_of(2, event(Failed, r#"{"message":"554 no"}"#), |sample| sample).await,
@@ -85,7 +85,7 @@ async fn many_outcomes_go_in_one_call_and_only_what_was_refused_is_told_again() 
 async fn a_200_that_tells_of_an_error_acknowledges_nothing() {
     for body in [r#"{"ok":false}"#, r#"{"ok":true,"error":"database down"}"#, "<html>Welcome</html>"] {
         let gateway = gateway().await;
-        gateway.receiver.serve("/sync", Reply::ok(body));
+        gateway.receiver.serve("/sync", SourceReply::ok(body));
         let uid = gateway.message(1, &[Sent]).await;
         let room = gateway.open(1);
         let waiting = gateway.once(uid, |one| one.state == NotificationState::Waiting).await;

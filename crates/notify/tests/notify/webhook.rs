@@ -4,18 +4,19 @@ use std::time::Duration;
 
 use postway_domain::{
     EventKind::{Accepted, AutoReplied, Bounced, Ready, Scheduled, Sent},
-    MessageUid, State, SubscriberKind, Time,
-    message::{Outcome, Wait},
+    MessageState, MessageUid, SubscriberKind, Time,
+    message::{AttemptOutcome, ScheduleReason},
 };
 use postway_notify::{WebhookSecret, call_test, signatures};
 use postway_store::{
-    Directory, Report, Work,
+    DirectoryStore, ReportStore, WorkStore,
     conformance::{sample, stage},
     record::{
-        Body, Change, Circuit, DirectoryChange, NewEvent, NotificationState, Suspension, SuspensionScope,
+        DirectoryChange, MessageChange, NewEvent, NotificationState, OpenCircuit, StoredBody,
+        SuspensionRecord, SuspensionScope,
     },
 };
-use postway_testkit::Reply;
+use postway_testkit::SourceReply;
 use serde_json::json;
 
 use super::{SECRET, SOON, TestGateway, http, json, secret_key, taken, tenant};
@@ -86,13 +87,14 @@ async fn a_webhook_in_the_form_of_resend_speaks_its_words() {
         sample.content(|content| {
             content.tags = vec!["kind:receipt".to_owned()];
             let payload = br#"{"from":"B\u00e4r <shop@example.com>","to":"person-1@example.org"}"#;
-            content.payload = Some(Body::Inline(payload.to_vec().into()));
+            content.payload = Some(StoredBody::Inline(payload.to_vec().into()));
         })
     };
     let uid = gateway.message_of(1, events, edit).await;
     let waiting = vec![NewEvent { kind: Accepted, data: None }];
     let later = gateway.now().plus(Duration::from_secs(600));
-    let scheduled = |sample: sample::Sample| sample.state(State::Scheduled(Wait::SendAt), Some(later));
+    let scheduled =
+        |sample: sample::Sample| sample.state(MessageState::Scheduled(ScheduleReason::SendAt), Some(later));
     let waits = gateway.message_of(2, waiting, scheduled).await;
     let room = gateway.open(1);
     gateway.all_told(&[uid, waits]).await;
@@ -134,14 +136,16 @@ async fn a_failure_is_told_with_when_and_why_and_whether_it_was_the_last() {
     gateway.receiver.serve("/hook", taken());
     let now = gateway.now();
     let waiting = |sample: sample::Sample| {
-        sample.state(State::Ready, Some(now)).content(|content| content.request_id = Some("req-1".to_owned()))
+        sample
+            .state(MessageState::Ready, Some(now))
+            .content(|content| content.request_id = Some("req-1".to_owned()))
     };
     let uid = gateway.message_of(1, Vec::new(), waiting).await;
     let claimed = gateway.store.claim(stage::request(&sample::relay(), 1, now, 1, false)).await.unwrap();
-    let failed = Change {
+    let failed = MessageChange {
         exhausted: true,
         error: Some(r#"{"code":"smtp_451","category":"greylisted","message":"451 come back"}"#.to_owned()),
-        ..stage::outcome(&claimed[0], false, Outcome::Exhausted, now.plus(Duration::from_secs(1)))
+        ..stage::outcome(&claimed[0], false, AttemptOutcome::Exhausted, now.plus(Duration::from_secs(1)))
     };
     assert_eq!(gateway.store.apply(vec![failed]).await.unwrap(), [true]);
     let room = gateway.open(1);
@@ -186,10 +190,10 @@ async fn what_holds_a_message_is_told_as_long_as_it_waits() {
     let (now, later) = (gateway.now(), gateway.now().plus(Duration::from_secs(600)));
     let scopes = [SuspensionScope::Batch("spring".parse().unwrap()), SuspensionScope::Tenant];
     for scope in scopes {
-        let suspension = Suspension { tenant: tenant(), scope, since: now };
+        let suspension = SuspensionRecord { tenant: tenant(), scope, since: now };
         gateway.store.change(DirectoryChange::Suspend(suspension), None).await.unwrap();
     }
-    let circuit = Circuit {
+    let circuit = OpenCircuit {
         key: sample::relay(),
         code: "auth_failed".to_owned(),
         reason: "wrong password".to_owned(),
@@ -199,7 +203,8 @@ async fn what_holds_a_message_is_told_as_long_as_it_waits() {
     };
     gateway.store.change(DirectoryChange::OpenCircuit(circuit), None).await.unwrap();
     let deferred = || vec![NewEvent { kind: Scheduled, data: Some(r#"{"will_retry":true}"#.to_owned()) }];
-    let retrying = |sample: sample::Sample| sample.state(State::Scheduled(Wait::Retry), Some(later));
+    let retrying =
+        |sample: sample::Sample| sample.state(MessageState::Scheduled(ScheduleReason::Retry), Some(later));
     let plain = gateway.message_of(1, deferred(), retrying).await;
     let batched = gateway.message_of(2, deferred(), |sample| retrying(sample).batch("spring")).await;
     let sent = gateway.message(3, &[Sent]).await;
@@ -254,12 +259,12 @@ async fn a_sensitive_message_hides_its_subject_and_metadata() {
 async fn events_of_a_message_come_in_order_also_after_a_failure() {
     let gateway = TestGateway::new().await;
     gateway.webhook("hook").await;
-    gateway.receiver.serve_in_turn("/hook", vec![Reply::status(500), taken()]);
+    gateway.receiver.serve_in_turn("/hook", vec![SourceReply::status(500), taken()]);
     let deferred =
         NewEvent { kind: Scheduled, data: Some(r#"{"will_retry":true,"code":"smtp_451"}"#.to_owned()) };
     let bare = |kind| NewEvent { kind, data: None };
     let history = vec![bare(Accepted), bare(Ready), deferred, bare(Sent)];
-    let retrying = State::Scheduled(Wait::Retry);
+    let retrying = MessageState::Scheduled(ScheduleReason::Retry);
     let uid = gateway.message_of(1, history, |sample| sample.state(retrying, None)).await;
     let room = gateway.open(1);
     gateway.once(uid, |first| first.state == NotificationState::Waiting).await;
@@ -274,7 +279,7 @@ async fn events_of_a_message_come_in_order_also_after_a_failure() {
 async fn a_failed_call_is_repeated_on_schedule_under_the_same_id_and_then_dead() {
     let gateway = TestGateway::new().await;
     gateway.webhook("hook").await;
-    gateway.receiver.serve("/hook", Reply::status(500));
+    gateway.receiver.serve("/hook", SourceReply::status(500));
     let uid = gateway.message(1, &[Sent]).await;
     let room = gateway.open(1);
     // A week of failed calls.
@@ -303,7 +308,7 @@ async fn a_failed_call_is_repeated_on_schedule_under_the_same_id_and_then_dead()
 async fn retry_after_lengthens_the_wait_and_quiets_the_subscriber() {
     let gateway = TestGateway::new().await;
     gateway.webhook("hook").await;
-    let busy = Reply::status(429).header("retry-after", "3600");
+    let busy = SourceReply::status(429).header("retry-after", "3600");
     gateway.receiver.serve_in_turn("/hook", vec![busy, taken()]);
     let first = gateway.message(1, &[Sent]).await;
     let second = gateway.message(2, &[Sent]).await;
@@ -336,7 +341,7 @@ async fn until_waiting(gateway: &TestGateway, uids: &[MessageUid]) -> Time {
 async fn gone_disables_the_webhook_and_what_it_was_to_hear_waits() {
     let gateway = TestGateway::new().await;
     let webhook = gateway.webhook("hook").await;
-    gateway.receiver.serve("/hook", Reply::status(410));
+    gateway.receiver.serve("/hook", SourceReply::status(410));
     let uid = gateway.message(1, &[Sent]).await;
     let room = gateway.open(1);
     let waiting = gateway.once(uid, |one| one.state == NotificationState::Waiting).await;
@@ -353,7 +358,7 @@ async fn gone_disables_the_webhook_and_what_it_was_to_hear_waits() {
 async fn a_redirect_is_a_failure_and_is_not_followed() {
     let gateway = TestGateway::new().await;
     gateway.webhook("hook").await;
-    gateway.receiver.serve("/hook", Reply::redirect(307, gateway.receiver.url("/elsewhere")));
+    gateway.receiver.serve("/hook", SourceReply::redirect(307, gateway.receiver.url("/elsewhere")));
     let uid = gateway.message(1, &[Sent]).await;
     let room = gateway.open(1);
     let waiting = gateway.once(uid, |one| one.state == NotificationState::Waiting).await;
@@ -366,7 +371,7 @@ async fn a_redirect_is_a_failure_and_is_not_followed() {
 async fn an_endless_answer_acknowledges_and_is_cut() {
     let gateway = TestGateway::new().await;
     gateway.webhook("hook").await;
-    gateway.receiver.serve("/hook", Reply::Endless);
+    gateway.receiver.serve("/hook", SourceReply::Endless);
     let uid = gateway.message(1, &[Sent]).await;
     let room = gateway.open(1);
     let delivered = gateway.once(uid, |one| one.state == NotificationState::Acknowledged).await;
@@ -391,7 +396,7 @@ async fn a_private_address_is_not_called() {
 async fn a_test_event_is_signed_and_its_answer_told() {
     let gateway = TestGateway::new().await;
     let webhook = gateway.webhook("hook").await;
-    gateway.receiver.serve("/hook", Reply::ok("hello"));
+    gateway.receiver.serve("/hook", SourceReply::ok("hello"));
     let tested = call_test(&http(), &*gateway.clock, &secret_key(), &webhook).await;
     assert!(tested.is_taken() && tested.answer == "hello");
     gateway.receiver.wait_for(1, SOON).await;

@@ -20,7 +20,7 @@ const MAILBOX_DUTY: &str = "mailboxes";
 pub struct NodeDuties(pub Arc<ClusterMembership>);
 
 #[async_trait]
-impl postway_notify::Node for NodeDuties {
+impl postway_notify::NotifierNode for NodeDuties {
     fn alive(&self) -> Option<Vec<Incarnation>> {
         let roster = self.0.roster();
         roster.is_calm().then(|| roster.alive())
@@ -32,7 +32,7 @@ impl postway_notify::Node for NodeDuties {
 }
 
 #[async_trait]
-impl postway_inbound::Node for NodeDuties {
+impl postway_inbound::MonitorNode for NodeDuties {
     async fn is_on_duty(&self) -> Result<bool, StoreError> {
         self.0.has_duty(MAILBOX_DUTY).await
     }

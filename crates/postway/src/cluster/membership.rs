@@ -16,8 +16,8 @@ use std::{
 use anyhow::Context as _;
 use postway_domain::{Clock, Incarnation, Time, liveness::BEAT_EVERY};
 use postway_store::{
-    Roster, Store, StoreError,
-    blob::Depot,
+    LivenessRoster, Store, StoreError,
+    blob::BlobStorage,
     record::{DirectoryChange, NodeBeat, NodeRecord},
 };
 use tokio::time::Instant;
@@ -47,7 +47,7 @@ const REGISTER_TRIES: u32 = 20;
 pub struct ClusterMembership {
     store: Arc<dyn Store>,
     clock: Arc<NodeClock>,
-    roster: Arc<Roster>,
+    roster: Arc<LivenessRoster>,
     card: NodeBeat,
     /// Follows the oldest node, unless that is this one.
     follower: Mutex<Option<(Incarnation, ClockFollower)>>,
@@ -61,7 +61,7 @@ impl ClusterMembership {
         clock: Arc<NodeClock>,
         data_dir: &Path,
         address: SocketAddr,
-        depot: &Depot,
+        depot: &BlobStorage,
     ) -> anyhow::Result<Self> {
         let (identity, lock) = read_identity(&data_dir.join("node.id"))?;
         let membership = Self::join_as(identity, store, clock, address, depot).await?;
@@ -75,7 +75,7 @@ impl ClusterMembership {
         store: Arc<dyn Store>,
         clock: Arc<NodeClock>,
         address: SocketAddr,
-        depot: &Depot,
+        depot: &BlobStorage,
     ) -> anyhow::Result<Self> {
         if let Some(other) = agree(&*store, &clock, &identity).await? {
             anyhow::bail!(
@@ -98,7 +98,7 @@ impl ClusterMembership {
             started_at: now,
             at: now,
         };
-        let roster = Arc::new(Roster::new(incarnation, store.is_shared()));
+        let roster = Arc::new(LivenessRoster::new(incarnation, store.is_shared()));
         let follower = Mutex::default();
         let membership = Self { store, clock, roster, card, follower, _identity: None };
         let earlier: Vec<Incarnation> = membership
@@ -127,7 +127,7 @@ impl ClusterMembership {
     }
 
     /// The nodes that are alive.
-    pub fn roster(&self) -> Arc<Roster> {
+    pub fn roster(&self) -> Arc<LivenessRoster> {
         self.roster.clone()
     }
 

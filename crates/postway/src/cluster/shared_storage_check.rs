@@ -9,7 +9,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use postway_store::{Roster, Store, StoreError, blob::Depot, record::NodeRecord};
+use postway_store::{LivenessRoster, Store, StoreError, blob::BlobStorage, record::NodeRecord};
 use tokio_util::sync::CancellationToken;
 
 /// How often to search for the others' marks.
@@ -18,19 +18,19 @@ const CHECK_EVERY: Duration = Duration::from_secs(10);
 /// Searches for the marks of other nodes.
 pub struct SharedStorageCheck {
     pub store: Arc<dyn Store>,
-    pub depot: Arc<Depot>,
-    pub roster: Arc<Roster>,
+    pub depot: Arc<BlobStorage>,
+    pub roster: Arc<LivenessRoster>,
     /// The identity in this node's mark.
     pub identity: [u8; 16],
 }
 
 /// Whether there is something to check: several nodes, and a folder that may be local to each.
-fn needs_check(store: &dyn Store, depot: &Depot) -> bool {
+fn needs_check(store: &dyn Store, depot: &BlobStorage) -> bool {
     store.is_shared() && depot.is_folder()
 }
 
 /// Writes the mark of a node that is about to register.
-pub async fn leave_mark(store: &dyn Store, depot: &Depot, identity: &[u8; 16]) {
+pub async fn leave_mark(store: &dyn Store, depot: &BlobStorage, identity: &[u8; 16]) {
     if needs_check(store, depot)
         && let Err(error) = depot.leave_mark(identity).await
     {

@@ -10,7 +10,7 @@ use anyhow::{Context as _, anyhow};
 use clap::Args;
 use postway_domain::oauth::{OAuthGrant, OAuthPreset, OAuthSettings};
 use postway_net::{
-    Guard,
+    AddressGuard,
     http::{HttpClient, HttpSettings},
 };
 use postway_oauth::flow::{CodeConsent, ConsentClient};
@@ -83,7 +83,7 @@ pub async fn authorize(client: &ApiClient, kind: &str, args: AuthorizeArgs) -> R
     let everywhere = [("0.0.0.0", 0), ("::", 0)].map(|(address, bits)| (address.parse().ok(), bits));
     let everywhere = everywhere.into_iter().filter_map(|(address, bits)| Some((address?, bits))).collect();
     let http_settings = HttpSettings { extra_roots_pem, ..HttpSettings::default() };
-    let http = HttpClient::new(Guard::new(everywhere).into(), http_settings);
+    let http = HttpClient::new(AddressGuard::new(everywhere).into(), http_settings);
     let device_url = args.device_url.clone().or_else(|| grant.device_url());
     let authorize_url = args.authorize_url.clone().or_else(|| grant.authorize_url());
     let refresh_token = match (device_url, authorize_url) {

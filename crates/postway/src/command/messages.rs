@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, builder::PossibleValuesParser};
-use postway_domain::Status;
+use postway_domain::MessageStatus;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ pub enum MessagesCommand {
 
 /// The words of all states, also for completion.
 fn states() -> PossibleValuesParser {
-    Status::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().into()
+    MessageStatus::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().into()
 }
 
 #[derive(Args, Debug)]
@@ -377,7 +377,7 @@ fn render_explanation(output: CommandOutput, explanation: &Value) -> String {
     if gates.is_empty() {
         // The state of a message that is being prepared, or has ended, explains itself.
         let status = field(explanation, "status");
-        let has_ended = Status::ALL.iter().any(|state| state.is_final() && state.as_str() == status);
+        let has_ended = MessageStatus::ALL.iter().any(|state| state.is_final() && state.as_str() == status);
         let is_told = has_ended || !field(explanation, "reason").is_empty();
         return if is_told { text } else { format!("{text}\nnothing holds it") };
     }

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
-use postway_store::copy::{self, Address, CopyError, Progress, Report, Role, TableReport};
+use postway_store::copy::{
+    self, DatabaseAddress, TableReport, TransferError, TransferProgress, TransferReport, TransferRole,
+};
 use postway_store::schema::MigrationState;
 use postway_store::{mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore};
 use serde_json::json;
@@ -111,8 +113,8 @@ async fn compact(database: &DatabaseConfig) -> Result<String, CommandFailure> {
 }
 
 async fn copy(context: &CommandContext, args: &MigrateCopyArgs) -> Result<(), CommandFailure> {
-    let from = Address::parse(args.from.expose(), Role::Source).map_err(failure)?;
-    let to = Address::parse(args.to.expose(), Role::Target).map_err(failure)?;
+    let from = DatabaseAddress::parse(args.from.expose(), TransferRole::Source).map_err(failure)?;
+    let to = DatabaseAddress::parse(args.to.expose(), TransferRole::Target).map_err(failure)?;
     let mut display = CopyProgress::new();
     let copied = copy::copy(&from, &to, &mut |progress| display.show(progress)).await;
     display.bar.finish_and_clear();
@@ -142,21 +144,21 @@ async fn copy(context: &CommandContext, args: &MigrateCopyArgs) -> Result<(), Co
     }
 }
 
-fn failure(error: CopyError) -> CommandFailure {
+fn failure(error: TransferError) -> CommandFailure {
     match error {
-        CopyError::Address(_) | CopyError::Same => CommandFailure::Usage(error.to_string()),
-        CopyError::NoSource(_) => CommandFailure::NotFound(error.to_string()),
-        CopyError::Open { .. }
-        | CopyError::InUse { .. }
-        | CopyError::Failed { .. }
-        | CopyError::Filled(_)
-        | CopyError::OtherSource(_)
-        | CopyError::Changed(_)
-        | CopyError::Overtaken => CommandFailure::Failed(error.into()),
+        TransferError::Address(_) | TransferError::Same => CommandFailure::Usage(error.to_string()),
+        TransferError::NoSource(_) => CommandFailure::NotFound(error.to_string()),
+        TransferError::Open { .. }
+        | TransferError::InUse { .. }
+        | TransferError::Failed { .. }
+        | TransferError::Filled(_)
+        | TransferError::OtherSource(_)
+        | TransferError::Changed(_)
+        | TransferError::Overtaken => CommandFailure::Failed(error.into()),
     }
 }
 
-fn render(output: CommandOutput, report: &Report) -> String {
+fn render(output: CommandOutput, report: &TransferReport) -> String {
     let row = |table: &TableReport| {
         let check = if table.source == table.target { "equal" } else { "DIFFERENT" };
         vec![table.name.to_owned(), count(table.source.rows), count(table.target.rows), check.to_owned()]
@@ -190,7 +192,7 @@ impl CopyProgress {
         Self { bar, line_at: Instant::now() }
     }
 
-    fn show(&mut self, Progress { table, rows_done, rows_total }: Progress) {
+    fn show(&mut self, TransferProgress { table, rows_done, rows_total }: TransferProgress) {
         if self.bar.length() != Some(rows_total) {
             self.bar.set_length(rows_total);
             // Rows of an earlier run say nothing about the speed of this one.

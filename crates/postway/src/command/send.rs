@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use postway_domain::Status;
+use postway_domain::MessageStatus;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -216,7 +216,7 @@ async fn wait_for_end(client: &ApiClient, uid: &str, limit: Duration) -> Result<
     loop {
         let message = client.get(&["v1", "messages", uid], &[]).await?;
         let status = field(&message, "status");
-        if status.parse::<Status>().is_ok_and(Status::is_final) {
+        if status.parse::<MessageStatus>().is_ok_and(MessageStatus::is_final) {
             return Ok(message);
         }
         // A message that is sent at once needs no explanation.

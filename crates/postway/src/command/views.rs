@@ -7,7 +7,7 @@
 use std::convert::Infallible;
 
 use clap::{Args, Subcommand};
-use postway_store::views::{self, Database, Plan, ViewsError};
+use postway_store::views::{self, ViewsDatabase, ViewsError, ViewsPlan};
 use serde_json::json;
 
 use super::CommandContext;
@@ -55,7 +55,7 @@ pub async fn run(context: &CommandContext, command: ViewsCommand) -> Result<(), 
         ViewsCommand::Install(args) => Box::pin(install(context, args)).await,
         ViewsCommand::Remove(args) => {
             let database = database(context, args.database.as_ref())?;
-            let plan = Plan { schema: args.schema, index: false };
+            let plan = ViewsPlan { schema: args.schema, index: false };
             let schema = views::schema(&database, &plan).map_err(failure)?;
             Box::pin(views::remove(&database, &plan)).await.map_err(failure)?;
             let done = json!({"schema": schema});
@@ -66,7 +66,7 @@ pub async fn run(context: &CommandContext, command: ViewsCommand) -> Result<(), 
 
 async fn install(context: &CommandContext, args: ViewsInstallArgs) -> Result<(), CommandFailure> {
     let database = database(context, args.place.database.as_ref())?;
-    let plan = Plan { schema: args.place.schema, index: args.index };
+    let plan = ViewsPlan { schema: args.place.schema, index: args.index };
     if args.print {
         return context.output.text(&views::script(&database, &plan).map_err(failure)?);
     }
@@ -76,22 +76,22 @@ async fn install(context: &CommandContext, args: ViewsInstallArgs) -> Result<(),
     views::spread_events(&database).await.map_err(failure)?;
     let done = json!({"schema": schema, "index": plan.index});
     context.output.show(&done, |_, _| match database {
-        Database::Sqlite(_) => format!("the views are installed; their names begin with {schema}_"),
-        Database::Postgres(_) | Database::Mysql(_) => {
+        ViewsDatabase::Sqlite(_) => format!("the views are installed; their names begin with {schema}_"),
+        ViewsDatabase::Postgres(_) | ViewsDatabase::Mysql(_) => {
             format!("the views are installed in {schema}; grant SELECT on them to whoever shall read")
         }
     })
 }
 
 /// The named database, or else the configured one.
-fn database(context: &CommandContext, named: Option<&ConfigSecret>) -> Result<Database, CommandFailure> {
+fn database(context: &CommandContext, named: Option<&ConfigSecret>) -> Result<ViewsDatabase, CommandFailure> {
     if let Some(url) = named {
-        return Database::parse(url.expose()).map_err(failure);
+        return ViewsDatabase::parse(url.expose()).map_err(failure);
     }
     let configured = match context.load()?.config.database {
-        config::DatabaseConfig::Sqlite { path } => Ok(Database::Sqlite(path)),
+        config::DatabaseConfig::Sqlite { path } => Ok(ViewsDatabase::Sqlite(path)),
         config::DatabaseConfig::Postgres { url } | config::DatabaseConfig::Mysql { url } => {
-            Database::parse(url.expose())
+            ViewsDatabase::parse(url.expose())
         }
     };
     configured.map_err(failure)

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use postway_domain::key::Network;
+use postway_domain::key::IpNetwork;
 
 use super::layers::ConfigLayers;
 use super::{integer_between, listen_address};
@@ -29,7 +29,7 @@ pub struct HttpSection {
     /// Connections of one client.
     pub max_connections_per_client: usize,
     /// Proxies whose headers about their clients are trusted.
-    pub trusted_proxies: Vec<Network>,
+    pub trusted_proxies: Vec<IpNetwork>,
 }
 
 impl HttpSection {

@@ -45,7 +45,7 @@ pub use value::ResolvedSetting;
 
 use layers::ConfigLayers;
 use postway_api::CompatConfig;
-use postway_intake::outbox::Source;
+use postway_intake::outbox::OutboxSource;
 
 /// Read when no file is named, if it exists.
 pub const DEFAULT_FILE: &str = "postway.toml";
@@ -78,7 +78,7 @@ pub struct ServerConfig {
     /// `[pec]`
     pub pec: PecSection,
     /// `[outbox]` and `[outbox.NAME]`
-    pub outbox: Vec<Source>,
+    pub outbox: Vec<OutboxSource>,
     /// `[http]`
     pub http: HttpSection,
     /// `[compat]`

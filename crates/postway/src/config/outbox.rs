@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use postway_domain::TenantId;
-use postway_intake::outbox::{Accounts, LinkKey, Source, SourceUrl, install::is_schema_name};
+use postway_intake::outbox::{
+    OutboxAccounts, OutboxSource, SourceUrl, TokenLinkKey, install::is_schema_name,
+};
 
 use super::{integer_between, layers::ConfigLayers};
 
@@ -21,7 +23,7 @@ const POLL_S: (u64, u64) = (5, 1);
 const SOURCES_MAX: usize = 64;
 
 /// Reads all sources; those without a URL are off.
-pub(super) fn read(layers: &mut ConfigLayers) -> Option<Vec<Source>> {
+pub(super) fn read(layers: &mut ConfigLayers) -> Option<Vec<OutboxSource>> {
     let mut sources = Vec::new();
     let mut is_good = true;
     for name in [None].into_iter().chain(layers.outbox_names().into_iter().map(Some)) {
@@ -39,7 +41,7 @@ pub(super) fn read(layers: &mut ConfigLayers) -> Option<Vec<Source>> {
     is_good.then_some(sources)
 }
 
-fn read_one(layers: &mut ConfigLayers, name: &str) -> Option<Option<Source>> {
+fn read_one(layers: &mut ConfigLayers, name: &str) -> Option<Option<OutboxSource>> {
     let url =
         layers.take_optional("outbox.url", |text| SourceUrl::parse(text).map_err(|error| error.to_string()));
     let default: TenantId = "default".parse().ok()?;
@@ -53,7 +55,9 @@ fn read_one(layers: &mut ConfigLayers, name: &str) -> Option<Option<Source>> {
     });
     let schema = read_schema(layers, "outbox.schema", "postway");
     let from = layers.take_optional("outbox.from", |text| {
-        text.parse::<postway_domain::Mailbox>().map(|_| text.to_owned()).map_err(|error| error.to_string())
+        text.parse::<postway_domain::NamedAddress>()
+            .map(|_| text.to_owned())
+            .map_err(|error| error.to_string())
     });
     let account = layers.take_optional("outbox.account", |text| {
         let parsed = text.parse::<postway_domain::AccountId>();
@@ -87,7 +91,7 @@ fn read_one(layers: &mut ConfigLayers, name: &str) -> Option<Option<Source>> {
     }
     let (tenant, schema, account) = (tenant?, schema?, account?);
     let (batch_limit, batch_timeout, poll) = (batch_limit?, batch_timeout?, poll?);
-    Some(url.map(|url| Source {
+    Some(url.map(|url| OutboxSource {
         name: name.to_owned(),
         url,
         schema,
@@ -102,7 +106,7 @@ fn read_one(layers: &mut ConfigLayers, name: &str) -> Option<Option<Source>> {
 }
 
 /// The settings of accounts; `None` without a base URL for their links.
-fn read_accounts(layers: &mut ConfigLayers) -> Option<Option<Accounts>> {
+fn read_accounts(layers: &mut ConfigLayers) -> Option<Option<OutboxAccounts>> {
     let schema = read_schema(layers, "outbox.accounts_schema", "public");
     let base = layers.take_optional("outbox.link_base_url", |text| {
         let is_web = text.starts_with("https://") || text.starts_with("http://");
@@ -116,13 +120,13 @@ fn read_accounts(layers: &mut ConfigLayers) -> Option<Option<Accounts>> {
     let activation_path = read_path(layers, "outbox.activation_path", "/activate");
     let recovery_path = read_path(layers, "outbox.recovery_path", "/recover");
     let link_key = layers.take_optional("outbox.link_key", |text| {
-        LinkKey::from_base64(text).ok_or_else(|| {
+        TokenLinkKey::from_base64(text).ok_or_else(|| {
             "must be 32 or more bytes in standard base64; make one with: openssl rand -base64 32".to_owned()
         })
     });
     let (schema, activation_path, recovery_path, link_key) =
         (schema?, activation_path?, recovery_path?, link_key?);
-    Some(base?.map(|link_base_url| Accounts {
+    Some(base?.map(|link_base_url| OutboxAccounts {
         schema,
         link_base_url,
         activation_path,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use postway_domain::key::Network;
+use postway_domain::key::IpNetwork;
 use postway_intake::smtp::{CertificateFiles, OpenNetwork};
 
 use super::layers::ConfigLayers;
@@ -26,11 +26,11 @@ pub struct SmtpSection {
     /// Whether it needs a certificate and none is configured, so that one is made.
     pub makes_certificate: bool,
     /// Networks from which a key may be shown without TLS.
-    pub plaintext_networks: Vec<Network>,
+    pub plaintext_networks: Vec<IpNetwork>,
     /// Networks from which mail is taken without a key.
     pub open_networks: Vec<OpenNetwork>,
     /// Proxies, which must announce the address of their client.
-    pub proxy_networks: Vec<Network>,
+    pub proxy_networks: Vec<IpNetwork>,
     /// Connections at once.
     pub max_connections: usize,
     /// Connections of one client.
@@ -106,12 +106,12 @@ impl SmtpSection {
 }
 
 /// Networks, none of which may contain all addresses.
-fn networks(text: &str) -> Result<Vec<Network>, String> {
+fn networks(text: &str) -> Result<Vec<IpNetwork>, String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(network).collect()
 }
 
-fn network(text: &str) -> Result<Network, String> {
-    match text.parse::<Network>()? {
+fn network(text: &str) -> Result<IpNetwork, String> {
+    match text.parse::<IpNetwork>()? {
         everything if everything.is_everything() => {
             Err(format!("`{text}` is everybody: name the networks that you mean, such as 172.18.0.0/16"))
         }

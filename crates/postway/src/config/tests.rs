@@ -158,7 +158,7 @@ fn the_debug_form_of_a_configuration_has_no_secret() {
 
 #[test]
 fn doors_are_all_none_or_those_named_and_the_one_at_the_root_is_open() {
-    use postway_api::DoorName::{Reference001, Reference004, Resend};
+    use postway_api::CompatApi::{Reference001, Reference004, Resend};
     let doors = |file: &str, env: &[(&str, &str)]| load_with(file, env).unwrap().config.compat;
     assert_eq!(doors("", &[]), CompatConfig::default());
     assert!(doors("[compat]\ndoors = 'none'", &[]).doors.is_empty());

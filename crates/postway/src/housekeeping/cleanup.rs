@@ -6,8 +6,8 @@ use std::time::Duration;
 use postway_domain::{Tenant, Time};
 use postway_store::{
     Store, StoreError,
-    blob::{Depot, RESERVED_FOR},
-    record::{Changed, DirectoryChange},
+    blob::{BlobStorage, RESERVED_FOR},
+    record::{ChangeResult, DirectoryChange},
 };
 
 /// How often cleanup runs.
@@ -24,7 +24,7 @@ const SLICES_MAX: u32 = 200;
 
 /// Removes the use of limits, suppressions and links that have expired, then the remains of deleted tenants,
 /// and then blobs that nothing refers to.
-pub async fn clean_up(store: &dyn Store, depot: &Depot, now: Time) -> Result<(), StoreError> {
+pub async fn clean_up(store: &dyn Store, depot: &BlobStorage, now: Time) -> Result<(), StoreError> {
     // Each step runs even if the one before has failed.
     let forgotten = store.change(DirectoryChange::Forget(now), None).await.map(drop);
     let unused = remove_old_use(store, now).await;
@@ -35,14 +35,14 @@ pub async fn clean_up(store: &dyn Store, depot: &Depot, now: Time) -> Result<(),
 
 async fn remove_old_use(store: &dyn Store, now: Time) -> Result<(), StoreError> {
     for _ in 0..SLICES_MAX {
-        if store.change(DirectoryChange::ForgetUse(now, USE_SLICE), None).await? != Changed::Done {
+        if store.change(DirectoryChange::ForgetUse(now, USE_SLICE), None).await? != ChangeResult::Done {
             break;
         }
     }
     Ok(())
 }
 
-async fn remove_blobs(store: &dyn Store, depot: &Depot, now: Time) -> Result<(), StoreError> {
+async fn remove_blobs(store: &dyn Store, depot: &BlobStorage, now: Time) -> Result<(), StoreError> {
     for _ in 0..SLICES_MAX {
         let removed = depot.sweep(store, now.minus(RESERVED_FOR), SLICE).await?;
         if removed < SLICE as usize {
@@ -69,7 +69,8 @@ async fn purge_deleted_tenants(store: &dyn Store) -> Result<(), StoreError> {
 
 async fn purge_tenant(store: &dyn Store, tenant: &Tenant) -> Result<(), StoreError> {
     for _ in 0..SLICES_MAX {
-        if store.change(DirectoryChange::PurgeTenant(tenant.id.clone(), SLICE), None).await? != Changed::Done
+        if store.change(DirectoryChange::PurgeTenant(tenant.id.clone(), SLICE), None).await?
+            != ChangeResult::Done
         {
             tracing::info!(tenant = %tenant.id, "everything of a deleted tenant is removed");
             return Ok(());
@@ -82,7 +83,7 @@ async fn purge_tenant(store: &dyn Store, tenant: &Tenant) -> Result<(), StoreErr
 mod tests {
     use bytes::Bytes;
     use postway_domain::{Account, AccountSettings};
-    use postway_store::{Catalogue, Directory, memory::MemoryStore};
+    use postway_store::{CatalogueStore, DirectoryStore, memory::MemoryStore};
 
     use super::*;
 
@@ -102,12 +103,12 @@ mod tests {
                 updated_at: now,
             };
             let create = DirectoryChange::CreateTenant(tenant, vec![account]);
-            assert_eq!(store.change(create, None).await.unwrap(), Changed::Done);
+            assert_eq!(store.change(create, None).await.unwrap(), ChangeResult::Done);
         }
         let gone = "gone".parse().unwrap();
         let delete = DirectoryChange::DeleteTenant("gone".parse().unwrap(), now);
-        assert_eq!(store.change(delete, None).await.unwrap(), Changed::Done);
-        clean_up(&store, &Depot::memory(), now).await.unwrap();
+        assert_eq!(store.change(delete, None).await.unwrap(), ChangeResult::Done);
+        clean_up(&store, &BlobStorage::memory(), now).await.unwrap();
         assert!(store.accounts(Some(&gone)).await.unwrap().is_empty());
         assert!(store.tenant(&gone).await.unwrap().unwrap().name.is_empty(), "only its id is left");
         assert_eq!(store.accounts(None).await.unwrap().len(), 1);
@@ -116,7 +117,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_blob_that_nothing_refers_to_goes_after_its_time() {
-        let (store, depot) = (MemoryStore::new(), Depot::memory());
+        let (store, depot) = (MemoryStore::new(), BlobStorage::memory());
         let tenant = "default".parse().unwrap();
         let now = Time::from_millis(1_000_000_000_000);
         let blob = depot.put(&store, &tenant, Bytes::from_static(b"left behind"), now).await.unwrap();

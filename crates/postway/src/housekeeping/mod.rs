@@ -19,15 +19,15 @@ use std::{
     time::Duration,
 };
 
-use postway_dispatch::InHand;
+use postway_dispatch::InFlightMessages;
 use postway_domain::{
-    Clock, Incarnation, MessageUid, State, Status, Time, retry::RetryPolicy, secret::SecretKey,
+    Clock, Incarnation, MessageState, MessageStatus, MessageUid, Time, retry::RetryPolicy, secret::SecretKey,
 };
-use postway_intake::{FETCH_DELAY_MAX, Preparing};
+use postway_intake::{FETCH_DELAY_MAX, MessagesInPreparation};
 use postway_store::{
     Store, StoreError,
-    blob::Depot,
-    record::{AccountKey, Change, Changed, DirectoryChange, Stalled},
+    blob::BlobStorage,
+    record::{AccountKey, ChangeResult, DirectoryChange, MessageChange, StalledMessage},
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -69,7 +69,7 @@ pub struct HousekeepingDuties {
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The storage of large bodies.
-    pub depot: Arc<Depot>,
+    pub depot: Arc<BlobStorage>,
     /// Derives the key of the digests by which recipients of removed messages are recognised.
     pub secret_key: Arc<SecretKey>,
     /// How long data that belongs to no tenant is retained.
@@ -85,7 +85,12 @@ impl HousekeepingDuties {
     /// Runs until cancelled. `in_hand` and `preparing` say which messages the other subsystems of this
     /// process work on. Each job has its own interval, and none waits for another: one that fails, or takes
     /// long, is tried again and delays nothing else.
-    pub async fn run(self, in_hand: InHand, preparing: Preparing, stop: CancellationToken) {
+    pub async fn run(
+        self,
+        in_hand: InFlightMessages,
+        preparing: MessagesInPreparation,
+        stop: CancellationToken,
+    ) {
         let pace = &DutyPace { stop, has_duty: AtomicBool::new(false) };
         tokio::join!(
             self.keep_taking_over(pace),
@@ -281,7 +286,7 @@ impl HousekeepingDuties {
     async fn pull_ready(&self) -> Result<bool, StoreError> {
         for _ in 0..SLICES_MAX {
             let pull = DirectoryChange::PullReady(self.clock.now(), ROUND_MESSAGES);
-            if self.store.change(pull, None).await? != Changed::Done {
+            if self.store.change(pull, None).await? != ChangeResult::Done {
                 return Ok(false);
             }
         }
@@ -300,7 +305,7 @@ impl HousekeepingDuties {
         let mut more = false;
         for some in latest.chunks(PULLED_ACCOUNTS) {
             let pull = DirectoryChange::PullBeyond(some.to_vec(), now, ROUND_MESSAGES);
-            if self.store.change(pull, None).await? == Changed::Done {
+            if self.store.change(pull, None).await? == ChangeResult::Done {
                 tracing::warn!(
                     "mail that waited for a time beyond every delay is due now: the clock was ahead"
                 );
@@ -317,7 +322,7 @@ impl HousekeepingDuties {
             let now = self.clock.now();
             let latest = now.plus(FETCH_DELAY_MAX);
             let pull = DirectoryChange::PullPreparation { now, latest, limit: ROUND_MESSAGES };
-            if self.store.change(pull, None).await? != Changed::Done {
+            if self.store.change(pull, None).await? != ChangeResult::Done {
                 return Ok(false);
             }
         }
@@ -341,12 +346,12 @@ impl HousekeepingDuties {
     }
 
     /// Ends these leases, and returns how many were ended.
-    async fn reclaim_leases(&self, stalled: Vec<Stalled>, now: Time) -> Result<u64, StoreError> {
+    async fn reclaim_leases(&self, stalled: Vec<StalledMessage>, now: Time) -> Result<u64, StoreError> {
         if stalled.is_empty() {
             return Ok(0);
         }
         let policies = self.retry_policies().await?;
-        let changes: Vec<Change> =
+        let changes: Vec<MessageChange> =
             stalled.iter().filter_map(|one| lost_lease_change(one, policies.get(&one.key), now)).collect();
         let applied = self.store.apply(changes.clone()).await?;
         let mut taken = 0;
@@ -371,7 +376,7 @@ impl HousekeepingDuties {
     async fn expire(&self) -> Result<Duration, StoreError> {
         let now = self.clock.now();
         let overdue = self.store.overdue(now, ROUND_MESSAGES).await?;
-        let changes: Vec<Change> = overdue.iter().filter_map(|one| expiry_change(one, now)).collect();
+        let changes: Vec<MessageChange> = overdue.iter().filter_map(|one| expiry_change(one, now)).collect();
         if changes.is_empty() {
             return Ok(EVERY);
         }
@@ -385,7 +390,7 @@ impl HousekeepingDuties {
     async fn measure(&self) -> Result<Duration, StoreError> {
         let (began, now) = (Instant::now(), self.clock.now());
         let stats = self.store.stats(None, now).await?;
-        for &status in Status::ALL.iter().filter(|status| !status.is_final()) {
+        for &status in MessageStatus::ALL.iter().filter(|status| !status.is_final()) {
             let depth = stats.by_status.get(&status).copied().unwrap_or(0);
             metrics::gauge!("postway_queue_depth", "state" => status.as_str()).set(depth as f64);
         }
@@ -455,7 +460,11 @@ fn epoch() -> Time {
 type OverdueLeases = HashMap<MessageUid, (i64, Instant)>;
 
 /// The leases that have been seen overdue for at least OUTSTAYED_FOR.
-fn long_overdue(met: &mut OverdueLeases, mut stalled: Vec<Stalled>, now: Instant) -> Vec<Stalled> {
+fn long_overdue(
+    met: &mut OverdueLeases,
+    mut stalled: Vec<StalledMessage>,
+    now: Instant,
+) -> Vec<StalledMessage> {
     let before = std::mem::take(met);
     for one in &stalled {
         let since = before.get(&one.uid).filter(|(version, _)| *version == one.version);
@@ -468,8 +477,8 @@ fn long_overdue(met: &mut OverdueLeases, mut stalled: Vec<Stalled>, now: Instant
 /// Leases of this node that its subsystems do not know: the database went away while they were committed, and
 /// the answer never arrived. Otherwise they would stay until they expire.
 struct StrayLeases {
-    in_hand: InHand,
-    preparing: Preparing,
+    in_hand: InFlightMessages,
+    preparing: MessagesInPreparation,
     /// The unknown leases of the last round, with their versions. A lease on its way from the store to the
     /// dispatcher is unknown as well, but not twice.
     met: HashMap<MessageUid, i64>,
@@ -477,7 +486,7 @@ struct StrayLeases {
 
 impl StrayLeases {
     /// The leases of this node that were unknown in the last round and still are.
-    fn still_unknown(&mut self, mut own: Vec<Stalled>) -> Vec<Stalled> {
+    fn still_unknown(&mut self, mut own: Vec<StalledMessage>) -> Vec<StalledMessage> {
         own.retain(|one| !self.in_hand.contains(one.uid) && !self.preparing.holds(one.uid));
         let met = own.iter().map(|one| (one.uid, one.version)).collect();
         let before = std::mem::replace(&mut self.met, met);
@@ -486,10 +495,10 @@ impl StrayLeases {
     }
 }
 
-fn count(change: &Change) {
+fn count(change: &MessageChange) {
     let state = change.to.status();
     metrics::counter!("postway_state_transitions_total", "state" => state.as_str()).increment(1);
-    if change.to == State::InDoubt {
+    if change.to == MessageState::InDoubt {
         metrics::counter!("postway_in_doubt_total").increment(1);
     }
     if state.is_final() {

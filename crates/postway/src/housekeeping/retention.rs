@@ -12,7 +12,7 @@
 use std::{sync::Arc, time::Duration};
 
 use postway_domain::{Tenant, TenantId, TenantSettings, Time, secret::SecretKey};
-use postway_store::{Store, StoreError, record::Expunge};
+use postway_store::{Store, StoreError, record::ExpungeRequest};
 use tokio::time::Instant;
 
 use crate::config;
@@ -106,7 +106,7 @@ impl RetentionRounds {
         self.expunge_inbound(store, tenant, now, deadline).await?;
         let mut removed = 0;
         for _ in 0..SLICES_IN_TURN {
-            let slice = store.expunge(Expunge {
+            let slice = store.expunge(ExpungeRequest {
                 tenant: tenant.id.clone(),
                 reported_before: now.minus(kept),
                 unreported_before: now.minus(tenant.settings.unreported_retention(self.settings.reported)),
@@ -167,13 +167,15 @@ async fn remove_slices<F: Future<Output = Result<u32, StoreError>>>(
 pub(crate) mod tests {
     use bytes::Bytes;
     use postway_domain::{
-        Account, AccountSettings, EventKind, Lane, MessageUid, Priority, RecipientKind, State, Status,
-        id::AuditId, message::OnDoubt,
+        Account, AccountSettings, EventKind, Lane, MessagePriority, MessageState, MessageStatus, MessageUid,
+        RecipientKind, id::AuditId, message::OnDoubt,
     };
     use postway_store::{
-        Directory, Intake, Read, Report,
+        DirectoryStore, IntakeStore, Read, ReportStore,
         memory::MemoryStore,
-        record::{Acceptance, AuditEntry, Content, DirectoryChange, NewEvent, NewMessage, NewRecipient},
+        record::{
+            Acceptance, AuditEntry, DirectoryChange, MessageContent, NewEvent, NewMessage, NewRecipient,
+        },
     };
 
     use super::*;
@@ -207,20 +209,20 @@ pub(crate) mod tests {
         store.change(DirectoryChange::CreateTenant(tenant, vec![account]), None).await.unwrap();
     }
 
-    pub(crate) async fn messages(store: &MemoryStore, tenant: &str, state: State, count: u32) {
+    pub(crate) async fn messages(store: &MemoryStore, tenant: &str, state: MessageState, count: u32) {
         let message = |_| NewMessage {
             uid: MessageUid::new(start(), &mut rand::rng()),
             lane: Lane {
                 tenant: tenant.parse().unwrap(),
                 account: "relay".parse().unwrap(),
-                priority: Priority::Normal,
+                priority: MessagePriority::Normal,
                 batch: None,
             },
             client_id: None,
             idempotency: None,
             fingerprint: [0; 32],
             state,
-            due_at: (state == State::Ready).then(start),
+            due_at: (state == MessageState::Ready).then(start),
             created_at: start(),
             expires_at: None,
             on_doubt: OnDoubt::Hold,
@@ -228,7 +230,7 @@ pub(crate) mod tests {
                 address: "ada@example.net".parse().unwrap(),
                 kind: RecipientKind::To,
             }],
-            content: Content {
+            content: MessageContent {
                 sender: "shop@example.com".to_owned(),
                 message_id: "m@example.com".to_owned(),
                 subject: "Your order".to_owned(),
@@ -257,7 +259,7 @@ pub(crate) mod tests {
         store.fan_out(start(), 1_000).await.unwrap();
     }
 
-    pub(crate) async fn count(store: &MemoryStore, tenant: &str, status: Status) -> i64 {
+    pub(crate) async fn count(store: &MemoryStore, tenant: &str, status: MessageStatus) -> i64 {
         let stats = store.stats(Some(&tenant.parse().unwrap()), start()).await.unwrap();
         stats.by_status.get(&status).copied().unwrap_or(0)
     }
@@ -269,18 +271,18 @@ pub(crate) mod tests {
             .await;
         tenant(&store, "usual", TenantSettings::default()).await;
         for id in ["brief", "usual"] {
-            messages(&store, id, State::Suppressed, 3).await;
-            messages(&store, id, State::Ready, 2).await;
+            messages(&store, id, MessageState::Suppressed, 3).await;
+            messages(&store, id, MessageState::Ready, 2).await;
         }
         let mut retention = retention();
         let round = retention.round(&store, start().plus(DAY), ENOUGH).await.unwrap();
         assert_eq!(round, RetentionRound { removed: 3, more: false });
-        assert_eq!(count(&store, "brief", Status::Suppressed).await, 0);
-        assert_eq!(count(&store, "usual", Status::Suppressed).await, 3);
+        assert_eq!(count(&store, "brief", MessageStatus::Suppressed).await, 0);
+        assert_eq!(count(&store, "usual", MessageStatus::Suppressed).await, 3);
         let round = retention.round(&store, start().plus(DAY * 30), ENOUGH).await.unwrap();
         assert_eq!(round, RetentionRound { removed: 3, more: false });
         for id in ["brief", "usual"] {
-            assert_eq!(count(&store, id, Status::Ready).await, 2, "what has not ended stays");
+            assert_eq!(count(&store, id, MessageStatus::Ready).await, 2, "what has not ended stays");
         }
     }
 
@@ -290,13 +292,13 @@ pub(crate) mod tests {
         tenant(&store, "own", TenantSettings { retention_days: Some(2), ..Default::default() }).await;
         tenant(&store, "usual", TenantSettings::default()).await;
         for id in ["own", "usual"] {
-            messages(&store, id, State::Suppressed, 3).await;
+            messages(&store, id, MessageState::Suppressed, 3).await;
         }
         let mut retention = rounds(config::RetentionSection { audit: None, reported: DAY });
         let later = start().plus(DAY + Duration::from_secs(1));
         assert_eq!(retention.round(&store, later, ENOUGH).await.unwrap().removed, 3);
-        assert_eq!(count(&store, "own", Status::Suppressed).await, 3);
-        assert_eq!(count(&store, "usual", Status::Suppressed).await, 0);
+        assert_eq!(count(&store, "own", MessageStatus::Suppressed).await, 3);
+        assert_eq!(count(&store, "usual", MessageStatus::Suppressed).await, 0);
     }
 
     #[tokio::test]
@@ -331,7 +333,7 @@ pub(crate) mod tests {
         let store = MemoryStore::new();
         for id in ["a", "b"] {
             tenant(&store, id, TenantSettings::default()).await;
-            messages(&store, id, State::Suppressed, SLICE + 1).await;
+            messages(&store, id, MessageState::Suppressed, SLICE + 1).await;
         }
         let mut retention = retention();
         let later = start().plus(DAY * 30);
@@ -346,7 +348,7 @@ pub(crate) mod tests {
         let slice = u64::from(SLICE);
         assert_eq!(removed, [slice, slice, 0, 1, 1, 0], "one tenant after the other, and all over again");
         for id in ["a", "b"] {
-            assert_eq!(count(&store, id, Status::Suppressed).await, 0);
+            assert_eq!(count(&store, id, MessageStatus::Suppressed).await, 0);
         }
     }
 }

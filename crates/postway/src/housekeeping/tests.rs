@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use postway_domain::{LeaseToken, TenantId};
 use postway_store::{
-    Blobs as _, Directory as _, Work as _,
+    BlobNameStore as _, DirectoryStore as _, WorkStore as _,
     blob::RESERVED_FOR,
     memory::MemoryStore,
-    record::{AccountWant, ClaimRequest, Lease},
+    record::{AccountWant, ClaimRequest, LeaseGrant},
 };
 
 use super::*;
@@ -39,7 +39,7 @@ async fn wait_for(what: &str, is_so: impl AsyncFn() -> bool) {
 #[tokio::test(start_paused = true)]
 async fn work_of_the_dead_is_taken_over_while_another_duty_hangs() {
     let store = Arc::new(MemoryStore::shared());
-    let depot = Arc::new(Depot::slow_memory(Duration::from_secs(365 * 86_400)));
+    let depot = Arc::new(BlobStorage::slow_memory(Duration::from_secs(365 * 86_400)));
     for id in ["gone", "stays"] {
         tenant(&store, id, Default::default()).await;
     }
@@ -49,7 +49,7 @@ async fn work_of_the_dead_is_taken_over_while_another_duty_hangs() {
 
     let clock = Arc::new(NodeClock::from_machine(Arc::new(PausedMachineClock(Instant::now()))));
     let (address, shared): (_, Arc<dyn Store>) = (([127, 0, 0, 1], 1).into(), store.clone());
-    let mark = Depot::memory();
+    let mark = BlobStorage::memory();
     let joined = ClusterMembership::join_as([1; 16], shared.clone(), clock.clone(), address, &mark);
     let membership = Arc::new(joined.await.unwrap());
     let housekeeping = HousekeepingDuties {
@@ -62,16 +62,16 @@ async fn work_of_the_dead_is_taken_over_while_another_duty_hangs() {
     };
     let stop = CancellationToken::new();
     tokio::spawn(membership.run(stop.clone()));
-    tokio::spawn(housekeeping.run(InHand::default(), Preparing::default(), stop));
+    tokio::spawn(housekeeping.run(InFlightMessages::default(), MessagesInPreparation::default(), stop));
     // The sweep has come past what is left of a tenant, so it is at the blob, which takes a year.
     wait_for("the sweep to reach the blobs", async || {
         store.tenant(&gone).await.unwrap().is_some_and(|tenant| tenant.name.is_empty())
     })
     .await;
 
-    messages(&store, "stays", State::Ready, 1).await;
+    messages(&store, "stays", MessageState::Ready, 1).await;
     let now = clock.now();
-    let lease = Lease {
+    let lease = LeaseGrant {
         incarnation: Incarnation::new(now, &mut rand::rng()),
         token: LeaseToken::new(&mut rand::rng()),
         until: now.plus(OUTSTAYED_FOR),
@@ -79,9 +79,9 @@ async fn work_of_the_dead_is_taken_over_while_another_duty_hangs() {
     let key = AccountKey { tenant: stays.clone(), account: "relay".parse().unwrap() };
     let wants = vec![AccountWant::unlimited(key, 1, false)];
     let claimed = store.claim(ClaimRequest { lease, now, wants, inline_bytes_max: 9 }).await.unwrap();
-    assert_eq!((claimed.len(), count(&store, "stays", Status::Sending).await), (1, 1));
+    assert_eq!((claimed.len(), count(&store, "stays", MessageStatus::Sending).await), (1, 1));
     wait_for("the lease of a node that is not there to be taken back", async || {
-        count(&store, "stays", Status::Ready).await == 1
+        count(&store, "stays", MessageStatus::Ready).await == 1
     })
     .await;
     let left = store.condemn_blobs(clock.now(), 9).await.unwrap();
@@ -92,8 +92,8 @@ async fn work_of_the_dead_is_taken_over_while_another_duty_hangs() {
 fn a_lease_of_a_living_node_is_over_when_this_nodes_own_clock_says_so() {
     let mut met = OverdueLeases::new();
     let (one, other, start) = (verdict::sample(1), verdict::sample(2), Instant::now());
-    let moved = Stalled { version: 9, ..other.clone() };
-    let mut over = |stalled: &[&Stalled], after: Duration| -> Vec<MessageUid> {
+    let moved = StalledMessage { version: 9, ..other.clone() };
+    let mut over = |stalled: &[&StalledMessage], after: Duration| -> Vec<MessageUid> {
         let stalled = stalled.iter().map(|one| (*one).clone()).collect();
         long_overdue(&mut met, stalled, start + after).iter().map(|one| one.uid).collect()
     };

@@ -5,7 +5,7 @@ use std::{io::Write, net::SocketAddr, sync::Arc};
 
 use postway_domain::{AccountKind, TenantId};
 use postway_intake::AttachmentFolder;
-use postway_net::Guard;
+use postway_net::AddressGuard;
 use postway_store::Store;
 
 use super::{keys::AdminKeyText, private_hosts};
@@ -69,7 +69,11 @@ pub async fn captured_tenants(store: &dyn Store) -> anyhow::Result<Vec<TenantId>
 }
 
 /// Logs which stored settings the configuration does not allow.
-pub async fn explain_settings(store: Arc<dyn Store>, guard: Arc<Guard>, folders: Vec<AttachmentFolder>) {
+pub async fn explain_settings(
+    store: Arc<dyn Store>,
+    guard: Arc<AddressGuard>,
+    folders: Vec<AttachmentFolder>,
+) {
     let unnamed: Vec<&str> = folders.iter().filter_map(AttachmentFolder::unnamed_path).collect();
     // Two are enough to know that there are others.
     if !unnamed.is_empty() && store.tenants(None, 2).await.is_ok_and(|tenants| tenants.len() > 1) {

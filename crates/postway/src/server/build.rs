@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Context as _;
 use axum::Router;
 use postway_api::{AdminKey, ApiState, KeyCheck, MetricsAccess, MetricsKey, UnopenedSecrets};
-use postway_dispatch::probe::Prober;
+use postway_dispatch::probe::AccountProber;
 use postway_inbound::ImapSource;
-use postway_intake::{Door, DoorParts, FetchConfig, Limits, Preparer, Spool};
+use postway_intake::{Door, DoorParts, FetchConfig, IntakeLimits, MessagePreparer, SpoolFolder};
 use postway_net::{
-    Guard,
+    AddressGuard,
     http::{HttpClient, HttpSettings},
 };
 use postway_notify::{Notifier, NotifierParts};
@@ -36,9 +36,9 @@ pub struct BuiltServer {
     /// The one way in.
     pub door: Arc<Door>,
     /// Prepares accepted messages whose files are still to be fetched.
-    pub preparer: Preparer,
+    pub preparer: MessagePreparer,
     /// Reads mail from a folder, if one is configured.
-    pub spool: Option<Spool>,
+    pub spool: Option<SpoolFolder>,
     /// The loops that read outbox sources.
     pub outboxes: OutboxSources,
     /// Notifies subscribers.
@@ -52,7 +52,7 @@ pub struct BuiltServer {
     /// Refreshes the OAuth tokens of accounts and mailboxes.
     pub tokens: OAuthTokens,
     /// Refuses connections to private networks.
-    pub guard: Arc<Guard>,
+    pub guard: Arc<AddressGuard>,
     /// Counts stored secrets that the secret key does not open.
     pub unopened_secrets: Arc<UnopenedSecrets>,
     /// Compares this node's storage with that of the others.
@@ -69,7 +69,7 @@ pub fn build(
     let OpenListeners { clock, secret_key, depot, .. } = listeners;
     let OpenedStore { store, membership, .. } = opened;
     let allowed = config.allow_private_targets.iter().map(|cidr| (cidr.address, cidr.prefix));
-    let guard = Arc::new(Guard::new(allowed.collect()));
+    let guard = Arc::new(AddressGuard::new(allowed.collect()));
     let tokens = OAuthTokens::new(store.clone(), clock.clone(), secret_key.clone(), guard.clone());
     let imap = || ImapSource::new(secret_key.clone(), guard.clone()).with_tokens(tokens.clone());
     let door = Arc::new(Door::new(DoorParts {
@@ -105,8 +105,13 @@ pub fn build(
         membership: membership.clone(),
     });
     let outboxes = OutboxSources::new(&config.outbox, &door, membership, secret_key)?;
-    let prober =
-        Prober::new(secret_key.clone(), clock.clone(), guard.clone(), tokens.clone(), &config.smtp.ehlo_name);
+    let prober = AccountProber::new(
+        secret_key.clone(),
+        clock.clone(),
+        guard.clone(),
+        tokens.clone(),
+        &config.smtp.ehlo_name,
+    );
     let unopened_secrets = Arc::new(UnopenedSecrets::default());
     let (router, sender_keys) = postway_api::surface(ApiState {
         store: store.clone(),
@@ -134,7 +139,7 @@ pub fn build(
         compat: config.compat.clone(),
     });
     Ok(BuiltServer {
-        preparer: Preparer::new(door.clone(), membership.roster().me()),
+        preparer: MessagePreparer::new(door.clone(), membership.roster().me()),
         spool: open_spool(config, &door)?,
         outboxes,
         notifier,
@@ -154,24 +159,24 @@ pub fn build(
     })
 }
 
-fn open_spool(config: &ServerConfig, door: &Arc<Door>) -> anyhow::Result<Option<Spool>> {
+fn open_spool(config: &ServerConfig, door: &Arc<Door>) -> anyhow::Result<Option<SpoolFolder>> {
     let Some(folder) = &config.spool.folder else { return Ok(None) };
-    let spool = Spool::open(door.clone(), folder.clone(), config.spool.tenant.clone());
+    let spool = SpoolFolder::open(door.clone(), folder.clone(), config.spool.tenant.clone());
     Ok(Some(spool.with_context(|| format!("cannot use the spool folder {}", folder.display()))?))
 }
 
 /// The HTTP client that calls subscribers.
-fn subscriber_http(guard: &Arc<Guard>) -> HttpClient {
+fn subscriber_http(guard: &Arc<AddressGuard>) -> HttpClient {
     let settings = HttpSettings { connect_timeout: NOTIFY_CONNECT_TIMEOUT, ..HttpSettings::default() };
     HttpClient::new(guard.clone(), settings)
 }
 
-fn limits(config: &ServerConfig) -> Limits {
-    Limits {
+fn limits(config: &ServerConfig) -> IntakeLimits {
+    IntakeLimits {
         message_bytes_max: config.http.max_message_bytes,
         request_bytes_max: config.http.max_request_bytes,
         inline_bytes_max: config.storage.max_inline_bytes,
-        ..Limits::default()
+        ..IntakeLimits::default()
     }
 }
 

@@ -5,9 +5,11 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context as _;
 use postway_domain::{Clock, secret::SecretKey};
-use postway_inbound::{ImapSource, Monitor, MonitorParts, Router, RouterParts, Source, TrustStore};
+use postway_inbound::{
+    FolderSource, ImapSource, MailProcessor, MailProcessorParts, Monitor, MonitorParts, TrustStore,
+};
 use postway_intake::Door;
-use postway_store::{Store, blob::Depot};
+use postway_store::{Store, blob::BlobStorage};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{duties::NodeDuties, membership::ClusterMembership};
@@ -20,7 +22,7 @@ pub struct InboundParts {
     /// The store.
     pub store: Arc<dyn Store>,
     /// The storage of large mail.
-    pub depot: Arc<Depot>,
+    pub depot: Arc<BlobStorage>,
     /// The one way in, for mail that is forwarded.
     pub door: Arc<Door>,
     /// The time.
@@ -38,15 +40,15 @@ pub struct InboundParts {
 /// Both loops.
 pub struct InboundLoops {
     monitor: Monitor,
-    router: Router,
+    router: MailProcessor,
 }
 
 impl InboundLoops {
     /// Builds the loops; neither runs yet.
     pub fn new(parts: InboundParts) -> Self {
         let InboundParts { store, depot, door, clock, secret_key, source, trust, membership } = parts;
-        let source: Arc<dyn Source> = source;
-        let router = Router::new(RouterParts {
+        let source: Arc<dyn FolderSource> = source;
+        let router = MailProcessor::new(MailProcessorParts {
             store: store.clone(),
             depot: depot.clone(),
             door,
@@ -55,7 +57,7 @@ impl InboundLoops {
             source: source.clone(),
             trust,
             incarnation: membership.roster().me(),
-            poll: RouterParts::POLL,
+            poll: MailProcessorParts::POLL,
         });
         let node = Arc::new(NodeDuties(membership));
         let monitor =

@@ -11,7 +11,7 @@ use axum::Router;
 use postway_domain::{Account, AccountId, AccountSettings, Clock, Tenant, TenantId, Time, secret::SecretKey};
 use postway_inbound::TrustStore;
 use postway_intake::smtp;
-use postway_store::{Store, blob::Depot, record::DirectoryChange};
+use postway_store::{Store, blob::BlobStorage, record::DirectoryChange};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -39,7 +39,7 @@ pub struct OpenListeners {
     /// The key that encrypts stored secrets.
     pub secret_key: Arc<SecretKey>,
     /// The storage of large bodies.
-    pub depot: Arc<Depot>,
+    pub depot: Arc<BlobStorage>,
     /// The authorities that receipts of certified mail are verified against.
     pub trust: TrustStore,
     /// The address of the HTTP listener.
@@ -49,7 +49,7 @@ pub struct OpenListeners {
     /// Replaces the router that answers while the database is being opened.
     pub router: watch::Sender<Router>,
     /// Gives the SMTP listener its service; until then it refuses mail for now.
-    pub smtp_service: watch::Sender<Option<smtp::Service>>,
+    pub smtp_service: watch::Sender<Option<smtp::SmtpService>>,
     /// Stops the listeners and everything else that takes in work.
     pub stop_intake: CancellationToken,
     /// The HTTP listener's task.
@@ -76,8 +76,9 @@ pub async fn open_listeners(config: &ServerConfig) -> anyhow::Result<OpenListene
     let clock: Arc<dyn Clock> = node_clock.clone();
     let admin_key = keys::admin_key(config)?;
     let secret_key = Arc::new(keys::secret_key(config)?);
-    let depot =
-        Arc::new(Depot::open(config.storage.url.expose()).context("storage.url (POSTWAY_STORAGE_URL)")?);
+    let depot = Arc::new(
+        BlobStorage::open(config.storage.url.expose()).context("storage.url (POSTWAY_STORAGE_URL)")?,
+    );
     let trust = inbound::read_trust_store(config.pec.trust_file.as_deref())?;
     let listener = TcpListener::bind(config.http.listen).await.map_err(|error| {
         let advice = port_owner::advice(config.http.listen, &error, "http.listen (POSTWAY_HTTP_LISTEN)");
@@ -85,7 +86,7 @@ pub async fn open_listeners(config: &ServerConfig) -> anyhow::Result<OpenListene
     })?;
     let address = listener.local_addr().context("the listener has no address")?;
     tracing::info!(%address, "listening; the database is opened next");
-    let (router, current_router) = watch::channel(postway_api::waiting_router(clock.clone()));
+    let (router, current_router) = watch::channel(postway_api::not_ready_router(clock.clone()));
     let stop_intake = CancellationToken::new();
     let http = tokio::spawn(http::serve(listener, http_bounds(config), current_router, stop_intake.clone()));
     let (smtp_service, current_service) = watch::channel(None);

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use postway_domain::secret::SecretKey;
 use postway_intake::{
     Door,
-    outbox::{Desk, Outbox, OutboxNode, Source},
+    outbox::{OutboxNode, OutboxRunner, OutboxSource, OutboxStatusApi},
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -14,27 +14,27 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::{duties::NodeDuties, membership::ClusterMembership};
 
 /// All configured outbox sources.
-pub struct OutboxSources(Vec<Arc<Outbox>>);
+pub struct OutboxSources(Vec<Arc<OutboxRunner>>);
 
 impl OutboxSources {
     /// Prepares the sources; none is connected to yet.
     pub fn new(
-        sources: &[Source],
+        sources: &[OutboxSource],
         door: &Arc<Door>,
         membership: &Arc<ClusterMembership>,
         secret_key: &SecretKey,
     ) -> anyhow::Result<Self> {
         let node: Arc<dyn OutboxNode> = Arc::new(NodeDuties(membership.clone()));
-        let outbox = |source: &Source| {
-            let outbox = Outbox::new(source.clone(), door.clone(), node.clone(), secret_key);
+        let outbox = |source: &OutboxSource| {
+            let outbox = OutboxRunner::new(source.clone(), door.clone(), node.clone(), secret_key);
             outbox.map(Arc::new).with_context(|| format!("cannot serve the outbox {}", source.name))
         };
         Ok(Self(sources.iter().map(outbox).collect::<anyhow::Result<_>>()?))
     }
 
     /// The part of the API that shows their status.
-    pub fn status_api(&self, secret_key: &SecretKey) -> anyhow::Result<Arc<Desk>> {
-        Ok(Arc::new(Desk::new(self.0.clone(), secret_key)?))
+    pub fn status_api(&self, secret_key: &SecretKey) -> anyhow::Result<Arc<OutboxStatusApi>> {
+        Ok(Arc::new(OutboxStatusApi::new(self.0.clone(), secret_key)?))
     }
 
     /// Runs every source until it is stopped.

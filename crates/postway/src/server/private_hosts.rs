@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream};
 use postway_domain::{Account, WatchedMailbox};
-use postway_net::{Guard, how_to_allow, literal_address};
+use postway_net::{AddressGuard, how_to_allow, literal_address};
 use postway_store::Store;
 use reqwest::Url;
 use tokio::{net::lookup_host, time::timeout};
@@ -35,7 +35,7 @@ struct RefusedHost {
 }
 
 /// Checks every stored host once, and logs those that are refused.
-pub async fn report(store: Arc<dyn Store>, guard: Arc<Guard>) {
+pub async fn report(store: Arc<dyn Store>, guard: Arc<AddressGuard>) {
     let (accounts, mailboxes) = match (store.accounts(None).await, store.mailboxes(None).await) {
         (Ok(accounts), Ok(mailboxes)) => (accounts, mailboxes),
         (Err(error), _) | (_, Err(error)) => {
@@ -87,7 +87,7 @@ fn stored_hosts(accounts: &[Account], mailboxes: &[WatchedMailbox]) -> BTreeMap<
     hosts
 }
 
-async fn find(hosts: BTreeMap<String, String>, guard: &Guard) -> Vec<RefusedHost> {
+async fn find(hosts: BTreeMap<String, String>, guard: &AddressGuard) -> Vec<RefusedHost> {
     let looked = stream::iter(hosts).map(async |(host, used_by)| {
         let address = refused_address(&host, guard).await?;
         Some(RefusedHost { host, address, used_by })
@@ -96,7 +96,7 @@ async fn find(hosts: BTreeMap<String, String>, guard: &Guard) -> Vec<RefusedHost
 }
 
 /// The address for which a host is refused; `None` if one of its addresses is allowed, or none is known.
-async fn refused_address(host: &str, guard: &Guard) -> Option<IpAddr> {
+async fn refused_address(host: &str, guard: &AddressGuard) -> Option<IpAddr> {
     let addresses: Vec<IpAddr> = match literal_address(host) {
         Some(address) => vec![address],
         None => {
@@ -143,7 +143,7 @@ mod tests {
             account("ses", None, Some("http://10.1.2.3:4566")),
             provider,
         ];
-        let refused = async |guard: Guard| -> Vec<(String, String)> {
+        let refused = async |guard: AddressGuard| -> Vec<(String, String)> {
             let found = find(stored_hosts(&accounts, &[]), &guard).await;
             found.into_iter().map(|one| (one.host, one.used_by)).collect()
         };
@@ -152,7 +152,10 @@ mod tests {
             ("10.9.9.9", "account default/own"),
             ("127.0.0.1", "account default/local"),
         ];
-        assert_eq!(refused(Guard::default()).await, both.map(|(host, by)| (host.to_owned(), by.to_owned())));
-        assert_eq!(refused(Guard::with_loopback()).await.len(), 2);
+        assert_eq!(
+            refused(AddressGuard::default()).await,
+            both.map(|(host, by)| (host.to_owned(), by.to_owned()))
+        );
+        assert_eq!(refused(AddressGuard::with_loopback()).await.len(), 2);
     }
 }

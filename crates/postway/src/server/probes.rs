@@ -7,21 +7,21 @@ use bytes::Bytes;
 use postway_api::{
     AccountProbe, InboundProbe, MailboxStep, ProbeStep, RuleTrial, TriedCondition, WebhookTest,
 };
-use postway_dispatch::probe::{Prober, Step};
+use postway_dispatch::probe::{AccountProbeStep, AccountProber};
 use postway_domain::{
     Account, Clock, Subscriber, TenantId, WatchedMailbox, rule::RuleContent, secret::SecretKey,
 };
 use postway_inbound::ImapSource;
-use postway_net::{Guard, how_to_allow, http::HttpClient, literal_address};
+use postway_net::{AddressGuard, how_to_allow, http::HttpClient, literal_address};
 use postway_notify::call_test;
 use postway_store::{Store, StoreError};
 
 /// Tests accounts and webhooks.
 pub struct OutgoingProbe {
     /// Tests accounts.
-    pub prober: Prober,
+    pub prober: AccountProber,
     /// Decides which hosts may be connected to.
-    pub guard: Arc<Guard>,
+    pub guard: Arc<AddressGuard>,
     /// Calls webhooks.
     pub http: HttpClient,
     /// The clock.
@@ -55,7 +55,7 @@ impl AccountProbe for OutgoingProbe {
     }
 }
 
-fn probe_step(Step { name, outcome, took }: Step) -> ProbeStep {
+fn probe_step(AccountProbeStep { name, outcome, took }: AccountProbeStep) -> ProbeStep {
     let ok = outcome.is_ok();
     let detail = outcome.unwrap_or_else(|failure| format!("{} ({})", failure.message, failure.code));
     ProbeStep { step: name, ok, detail, duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX) }

@@ -83,7 +83,7 @@ fn make(files: &CertificateFiles, name: &str, now: Time) -> anyhow::Result<()> {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
-    use postway_intake::smtp::{Listener, SmtpConfig};
+    use postway_intake::smtp::{SmtpConfig, SmtpListener};
 
     use super::*;
 
@@ -103,7 +103,7 @@ mod tests {
         let listen = Some("127.0.0.1:0".parse().unwrap());
         let config =
             SmtpConfig { tls_listen: listen, certificate: Some(files.clone()), ..SmtpConfig::new("mx") };
-        assert!(Listener::bind(config).await.is_ok(), "the pair can be used");
+        assert!(SmtpListener::bind(config).await.is_ok(), "the pair can be used");
 
         ensure(folder.path(), "mail.example.com", at(NOW_S + LASTS_S - RENEWED_BEFORE_S - 1)).unwrap();
         assert_eq!(read(), first, "it is used again");

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use postway_dispatch::{
     DispatchConfig, Dispatcher,
-    transport::{Deadlines, Tcp},
+    transport::{SmtpDeadlines, TcpDialer},
 };
 use postway_intake::smtp;
 use postway_oauth::OAuthTokens;
@@ -71,10 +71,10 @@ pub fn start(
             roster: membership.roster(),
             ehlo_name: config.smtp.ehlo_name.clone(),
             in_flight_max: config.dispatch.max_in_flight,
-            deadlines: Deadlines::default(),
+            deadlines: SmtpDeadlines::default(),
             drain: config.dispatch.drain,
             guard,
-            dial: Arc::new(Tcp),
+            dial: Arc::new(TcpDialer),
         },
         store.clone(),
         depot,
@@ -100,7 +100,7 @@ pub fn start(
     let heartbeat = tokio::spawn(membership.run(stop_heartbeat.clone()));
     drop(router.send_replace(built.router));
     let gatekeeper = Arc::new(SubmissionKeys(built.sender_keys));
-    drop(smtp_service.send_replace(Some(smtp::Service { door, gatekeeper })));
+    drop(smtp_service.send_replace(Some(smtp::SmtpService { door, gatekeeper })));
     RunningServer {
         store,
         dispatcher,

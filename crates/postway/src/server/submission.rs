@@ -11,7 +11,8 @@ use async_trait::async_trait;
 use postway_api::{KeyCheck, KeyDenied};
 use postway_domain::Clock;
 use postway_intake::smtp::{
-    AdmittedSender, Denied, Gatekeeper, Listener, OpenNetwork, ProvenKey, ScramOffer, Service, SmtpConfig,
+    AdmittedSender, OpenNetwork, ProvenKey, ScramOffer, SmtpAuthenticator, SmtpConfig, SmtpDenial,
+    SmtpListener, SmtpService,
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +22,7 @@ use crate::config::SmtpSection;
 
 /// An open listener, and what its certificate's renewal needs.
 pub struct SubmissionListener {
-    listener: Listener,
+    listener: SmtpListener,
     /// The folder of a self-signed certificate.
     self_signed: Option<PathBuf>,
     name: String,
@@ -53,7 +54,7 @@ pub async fn bind(
         proxy_networks: smtp.proxy_networks.clone(),
         ..SmtpConfig::new(&smtp.ehlo_name)
     };
-    let listener = Listener::bind(config).await;
+    let listener = SmtpListener::bind(config).await;
     let listener =
         listener.context("cannot take mail over SMTP (smtp.listen, smtp.tls_listen and the files)")?;
     if let Some(address) = listener.address() {
@@ -89,7 +90,7 @@ pub fn announcement(submission: &SubmissionListener) -> String {
 pub async fn run(
     submission: Option<SubmissionListener>,
     clock: Arc<dyn Clock>,
-    service: watch::Receiver<Option<Service>>,
+    service: watch::Receiver<Option<SmtpService>>,
     stop: CancellationToken,
 ) {
     let Some(SubmissionListener { listener, self_signed, name }) = submission else { return };
@@ -105,33 +106,33 @@ pub async fn run(
 pub struct SubmissionKeys(pub KeyCheck);
 
 /// The refusal of a key, as the listener reports it.
-fn denied(denied: KeyDenied) -> Denied {
+fn denied(denied: KeyDenied) -> SmtpDenial {
     match denied {
-        KeyDenied::Refused(why) => Denied::Refused(why),
-        KeyDenied::TooManyWrong(_) => Denied::Later(denied.to_string()),
-        KeyDenied::Unavailable(error) => Denied::Unavailable(error),
+        KeyDenied::Refused(why) => SmtpDenial::Refused(why),
+        KeyDenied::TooManyWrong(_) => SmtpDenial::Later(denied.to_string()),
+        KeyDenied::Unavailable(error) => SmtpDenial::Unavailable(error),
     }
 }
 
 #[async_trait]
-impl Gatekeeper for SubmissionKeys {
-    async fn admit(&self, username: &str, key: &[u8], peer: IpAddr) -> Result<AdmittedSender, Denied> {
+impl SmtpAuthenticator for SubmissionKeys {
+    async fn admit(&self, username: &str, key: &[u8], peer: IpAddr) -> Result<AdmittedSender, SmtpDenial> {
         self.0.sender(username, key, peer).await.map_err(denied)
     }
 
-    async fn scram_offer(&self, username: &str, peer: IpAddr) -> Result<ScramOffer, Denied> {
+    async fn scram_offer(&self, username: &str, peer: IpAddr) -> Result<ScramOffer, SmtpDenial> {
         self.0.scram_offer(username, peer).await.map_err(denied)
     }
 
-    async fn admit_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<AdmittedSender, Denied> {
+    async fn admit_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<AdmittedSender, SmtpDenial> {
         self.0.sender_proven(key, peer).await.map_err(denied)
     }
 
-    async fn refuse_proof(&self, peer: IpAddr) -> Denied {
+    async fn refuse_proof(&self, peer: IpAddr) -> SmtpDenial {
         denied(self.0.refuse_proof(peer))
     }
 
-    async fn admit_network(&self, open: &OpenNetwork) -> Result<AdmittedSender, Denied> {
+    async fn admit_network(&self, open: &OpenNetwork) -> Result<AdmittedSender, SmtpDenial> {
         self.0.tenant_without_key(&open.tenant).await.map_err(denied)
     }
 }

@@ -8,7 +8,7 @@
 use postway_domain::{Time, id::AuditId};
 use postway_store::{
     Store, StoreError,
-    record::{AuditEntry, Changed, DirectoryChange, Suspension, SuspensionScope},
+    record::{AuditEntry, ChangeResult, DirectoryChange, SuspensionRecord, SuspensionScope},
 };
 
 /// Tenants that are read at a time.
@@ -33,8 +33,8 @@ pub async fn suspend_all(store: &dyn Store, now: Time) -> Result<usize, StoreErr
                 detail: None,
             };
             let scope = SuspensionScope::Tenant;
-            let suspension = Suspension { tenant: tenant.id.clone(), scope, since: now };
-            if store.change(DirectoryChange::Suspend(suspension), Some(entry)).await? == Changed::Done {
+            let suspension = SuspensionRecord { tenant: tenant.id.clone(), scope, since: now };
+            if store.change(DirectoryChange::Suspend(suspension), Some(entry)).await? == ChangeResult::Done {
                 suspended += 1;
             }
         }

@@ -4,16 +4,16 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use postway_api::{Asked, operator_change};
+use postway_api::{OperatorAction, operator_change};
 use postway_domain::{
-    EventKind, Lane, MessageUid, Priority, RecipientKind, State,
-    message::{OnDoubt, Resolution, Wait},
+    EventKind, Lane, MessagePriority, MessageState, MessageUid, RecipientKind,
+    message::{DoubtResolution, OnDoubt, ScheduleReason},
 };
 use postway_store::{
     Store,
     record::{
-        Acceptance, Body, Content, DirectoryChange, MessageKey, NewEvent, NewMessage, NewRecipient,
-        Suppression, SuppressionReason, Suspension, SuspensionScope,
+        Acceptance, DirectoryChange, MessageContent, MessageKey, NewEvent, NewMessage, NewRecipient,
+        StoredBody, SuppressionReason, SuppressionRecord, SuspensionRecord, SuspensionScope,
     },
 };
 use tokio::time::{sleep, timeout};
@@ -72,7 +72,8 @@ fn acknowledge(world: &SimulatedWorld, uid: MessageUid, label: usize) {
 fn compose(world: &SimulatedWorld, label: usize) -> NewMessage {
     let (chance, now) = (&world.chance, world.now());
     let send_at = chance.hits(200).then(|| now.plus(chance.millis(500, 15_000)));
-    let state = if send_at.is_some() { State::Scheduled(Wait::SendAt) } else { State::Ready };
+    let state =
+        if send_at.is_some() { MessageState::Scheduled(ScheduleReason::SendAt) } else { MessageState::Ready };
     let first = if send_at.is_some() { EventKind::Scheduled } else { EventKind::Ready };
     let address = |number| format!("r{number}.m{label}@to.example").parse().expect("an address");
     let recipients = (0..chance.between(1, 3))
@@ -87,7 +88,11 @@ fn compose(world: &SimulatedWorld, label: usize) -> NewMessage {
         lane: Lane {
             tenant: SimulatedWorld::tenant(),
             account: SimulatedWorld::account_id(chance.between(0, 1) as usize),
-            priority: *chance.pick(&[Priority::Immediate, Priority::Normal, Priority::Normal]),
+            priority: *chance.pick(&[
+                MessagePriority::Immediate,
+                MessagePriority::Normal,
+                MessagePriority::Normal,
+            ]),
             batch: chance.hits(300).then(|| "b".parse().expect("a batch's name")),
         },
         client_id: Some(format!("m{label}").parse().expect("a client's id")),
@@ -100,7 +105,7 @@ fn compose(world: &SimulatedWorld, label: usize) -> NewMessage {
         expires_at: chance.hits(250).then(|| send_at.unwrap_or(now).plus(chance.millis(2_000, 60_000))),
         on_doubt: if chance.hits(250) { OnDoubt::Hold } else { OnDoubt::Resend },
         recipients,
-        content: Content {
+        content: MessageContent {
             sender: format!("m{label}@from.example"),
             message_id: format!("m{label}@from.example"),
             subject: String::new(),
@@ -110,7 +115,7 @@ fn compose(world: &SimulatedWorld, label: usize) -> NewMessage {
             metadata: None,
             eight_bit: false,
             smtputf8: false,
-            raw: Body::Inline(Bytes::from(body)),
+            raw: StoredBody::Inline(Bytes::from(body)),
             payload: None,
             sensitive: chance.hits(100),
             dsn: None,
@@ -148,11 +153,11 @@ async fn operate_once(world: &SimulatedWorld, link: &dyn Store) {
     ];
     let scope = chance.pick(&scopes);
     let change = match chance.between(0, 9) {
-        0 => DirectoryChange::Suspend(Suspension { tenant, scope: scope.clone(), since: now }),
+        0 => DirectoryChange::Suspend(SuspensionRecord { tenant, scope: scope.clone(), since: now }),
         1 => DirectoryChange::Activate(tenant, scope.clone()),
         2 if chance.hits(300) => {
             let label = chance.between(0, world.plan.messages as u64);
-            DirectoryChange::Suppress(vec![Suppression {
+            DirectoryChange::Suppress(vec![SuppressionRecord {
                 tenant,
                 address: format!("r0.m{label}@to.example"),
                 reason: SuppressionReason::Manual,
@@ -164,12 +169,12 @@ async fn operate_once(world: &SimulatedWorld, link: &dyn Store) {
         3 => return renew(link).await,
         _ => {
             let uids: Vec<MessageUid> = world.ledger().iter().map(|(uid, _)| uid).collect();
-            let resolutions = [Resolution::Sent, Resolution::Failed, Resolution::Resend];
+            let resolutions = [DoubtResolution::Sent, DoubtResolution::Failed, DoubtResolution::Resend];
             let asked = match chance.between(0, 3) {
-                0 => Asked::Cancel,
-                1 => Asked::Replay,
-                2 => Asked::Reschedule(now.plus(chance.millis(0, 5_000))),
-                _ => Asked::Resolve(*chance.pick(&resolutions)),
+                0 => OperatorAction::Cancel,
+                1 => OperatorAction::Replay,
+                2 => OperatorAction::Reschedule(now.plus(chance.millis(0, 5_000))),
+                _ => OperatorAction::Resolve(*chance.pick(&resolutions)),
             };
             if !uids.is_empty() {
                 ask(world, link, *chance.pick(&uids), asked).await;
@@ -183,12 +188,12 @@ async fn operate_once(world: &SimulatedWorld, link: &dyn Store) {
 }
 
 /// Asks something of a message, as the API does.
-pub(super) async fn ask(world: &SimulatedWorld, link: &dyn Store, uid: MessageUid, asked: Asked) {
+pub(super) async fn ask(world: &SimulatedWorld, link: &dyn Store, uid: MessageUid, asked: OperatorAction) {
     let Ok(Some(record)) = link.message(&SimulatedWorld::tenant(), &MessageKey::Uid(uid)).await else {
         return;
     };
     let Ok(change) = operator_change(&record, asked, world.now(), "simulated") else { return };
-    if let Asked::Resolve(Resolution::Sent) = asked
+    if let OperatorAction::Resolve(DoubtResolution::Sent) = asked
         && let Some(fate) = world.ledger().fate(uid)
     {
         fate.called_sent = true;

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use postway_api::Asked;
-use postway_domain::{EventKind, RecipientStatus, State, message::Resolution};
+use postway_api::OperatorAction;
+use postway_domain::{EventKind, MessageState, RecipientStatus, message::DoubtResolution};
 use postway_store::{
-    Directory as _, Work as _,
+    DirectoryStore as _, WorkStore as _,
     record::{DirectoryChange, MessageRecord},
 };
 use tokio::time::{Instant, sleep};
@@ -27,16 +27,21 @@ pub(super) async fn see_to_the_end(world: &SimulatedWorld) {
     }
     // A message that is sent again may come into doubt and on hold once more: then an operator resolves it.
     for words in [
-        &[Resolution::Sent, Resolution::Failed, Resolution::Resend][..],
-        &[Resolution::Sent, Resolution::Failed],
+        &[DoubtResolution::Sent, DoubtResolution::Failed, DoubtResolution::Resend][..],
+        &[DoubtResolution::Sent, DoubtResolution::Failed],
     ] {
         wait_until(world, "rests", |record| {
             record.summary.state.status().is_final() || waits_for_a_word(record)
         })
         .await;
         for record in world.records().await.iter().filter(|record| waits_for_a_word(record)) {
-            actors::ask(world, &world.store, record.summary.uid, Asked::Resolve(*world.chance.pick(words)))
-                .await;
+            actors::ask(
+                world,
+                &world.store,
+                record.summary.uid,
+                OperatorAction::Resolve(*world.chance.pick(words)),
+            )
+            .await;
         }
     }
     wait_until(world, "ends", |record| record.summary.state.status().is_final()).await;
@@ -44,7 +49,7 @@ pub(super) async fn see_to_the_end(world: &SimulatedWorld) {
 
 /// A doubt that is not settled by sending it again: `explain` says that it waits to be resolved.
 fn waits_for_a_word(record: &MessageRecord) -> bool {
-    record.summary.state == State::InDoubt && record.summary.due_at.is_none()
+    record.summary.state == MessageState::InDoubt && record.summary.due_at.is_none()
 }
 
 async fn wait_until(world: &SimulatedWorld, what: &str, is_so: impl Fn(&MessageRecord) -> bool) {
@@ -137,7 +142,7 @@ fn recipients_are_what_the_relay_says(world: &SimulatedWorld, label: &str, recor
         }
     }
     let some_sent = record.recipients.iter().any(|one| one.status == RecipientStatus::Sent);
-    if (record.summary.state == State::Sent) != some_sent {
+    if (record.summary.state == MessageState::Sent) != some_sent {
         let state = record.summary.state;
         world.trace.violation(format_args!("{label} is {state:?}, and some recipient sent: {some_sent}"));
     }

@@ -13,11 +13,11 @@ use std::{future::Future, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use postway_domain::{Incarnation, MessageUid, TenantId, Time};
 use postway_store::{
-    Intake, StoreError, Work,
+    IntakeStore, StoreError, WorkStore,
     memory::MemoryStore,
     record::{
-        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DedupKind, NewMessage, QueueState,
-        Stalled, WireCommit,
+        Acceptance, AccountKey, ClaimRequest, ClaimedMessage, DedupKind, MessageChange, NewMessage,
+        QueueState, StalledMessage, StoredBody, WireCommit,
     },
 };
 
@@ -163,7 +163,7 @@ pub(super) struct CallFaults {
 }
 
 #[async_trait]
-impl Intake for FaultyStore {
+impl IntakeStore for FaultyStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
         let named: Vec<(MessageUid, usize)> =
             messages.iter().map(|message| (message.uid, label_of(message))).collect();
@@ -199,15 +199,15 @@ impl Intake for FaultyStore {
 }
 
 #[async_trait]
-impl Work for FaultyStore {
-    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
-        let note = |claimed: &Vec<Claimed>| {
+impl WorkStore for FaultyStore {
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<ClaimedMessage>, StoreError> {
+        let note = |claimed: &Vec<ClaimedMessage>| {
             self.world.ledger().claimed(&self.life, claimed, "claims", &self.world.trace);
         };
         self.call("claim", self.store.claim(request), note).await
     }
 
-    async fn handed_over(&self) -> Vec<Claimed> {
+    async fn handed_over(&self) -> Vec<ClaimedMessage> {
         let claimed = self.hint(|| self.store.handed_over()).await;
         self.world.ledger().claimed(&self.life, &claimed, "is handed", &self.world.trace);
         claimed
@@ -231,7 +231,7 @@ impl Work for FaultyStore {
         if is_granted { Ok(vec![true; uids.len()]) } else { answer }
     }
 
-    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
+    async fn apply(&self, changes: Vec<MessageChange>) -> Result<Vec<bool>, StoreError> {
         let moves: Vec<LedgerMove> = changes.iter().map(LedgerMove::from_change).collect();
         let note = |held: &Vec<bool>| {
             self.world.ledger().changed(&self.life, &moves, held, &self.world.trace);
@@ -244,7 +244,7 @@ impl Work for FaultyStore {
         self.hint(|| self.store.woken()).await
     }
 
-    async fn body(&self, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+    async fn body(&self, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {
         self.call("body", self.store.body(uid), |_| {}).await
     }
 
@@ -253,11 +253,11 @@ impl Work for FaultyStore {
         alive: &[Incarnation],
         now: Time,
         limit: u32,
-    ) -> Result<Vec<Stalled>, StoreError> {
+    ) -> Result<Vec<StalledMessage>, StoreError> {
         self.call("stalled", self.store.stalled(alive, now, limit), |_| {}).await
     }
 
-    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError> {
+    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<StalledMessage>, StoreError> {
         self.call("overdue", self.store.overdue(now, limit), |_| {}).await
     }
 

@@ -8,8 +8,8 @@
 use std::collections::HashSet;
 
 use postway_domain::{
-    EventKind, State,
-    message::{Input, transition},
+    EventKind, MessageState,
+    message::{TransitionInput, transition},
 };
 use postway_store::record::MessageRecord;
 
@@ -23,12 +23,12 @@ pub(super) fn is_possible(record: &MessageRecord) -> bool {
         return false;
     }
     let goal = (record.summary.state, events.len());
-    let (mut met, mut open) = (HashSet::new(), vec![(State::Accepted, 1)]);
+    let (mut met, mut open) = (HashSet::new(), vec![(MessageState::Accepted, 1)]);
     while let Some((state, told)) = open.pop() {
         if !met.insert((state, told)) {
             continue;
         }
-        let steps = Input::ALL.iter().filter_map(|&input| transition(state, input).ok());
+        let steps = TransitionInput::ALL.iter().filter_map(|&input| transition(state, input).ok());
         for (next, effects) in steps {
             let tells: Vec<EventKind> = effects.events().collect();
             if events[told..].starts_with(&tells) {

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use postway_domain::{MessageUid, State};
-use postway_store::record::{Change, Claimed, Fence};
+use postway_domain::{MessageState, MessageUid};
+use postway_store::record::{ClaimedMessage, MessageChange, WriteFence};
 
 use super::{life::NodeLife, trace::RunTrace};
 
@@ -35,12 +35,12 @@ pub(super) struct LedgerEntry {
 /// The part of a change that the ledger needs.
 pub(super) struct LedgerMove {
     uid: MessageUid,
-    to: State,
-    fence: Fence,
+    to: MessageState,
+    fence: WriteFence,
 }
 
 impl LedgerMove {
-    pub fn from_change(change: &Change) -> Self {
+    pub fn from_change(change: &MessageChange) -> Self {
         Self { uid: change.uid, to: change.to, fence: change.fence }
     }
 }
@@ -63,7 +63,7 @@ impl MessageLedger {
     }
 
     /// Notes that a life has claimed these messages.
-    pub fn claimed(&mut self, life: &NodeLife, claimed: &[Claimed], how: &str, trace: &RunTrace) {
+    pub fn claimed(&mut self, life: &NodeLife, claimed: &[ClaimedMessage], how: &str, trace: &RunTrace) {
         for one in claimed {
             let label = self.label(one.uid);
             trace.note(format_args!("{} {how} {label} attempt {}", life.name, one.attempt));
@@ -106,7 +106,7 @@ impl MessageLedger {
                 ));
             }
             // A doubt is still its attempt's to settle.
-            if one.to != State::InDoubt {
+            if one.to != MessageState::InDoubt {
                 fate.holder = None;
             }
             fate.floor = fate.floor.max(one.fence.version.unwrap_or(0) + 1);

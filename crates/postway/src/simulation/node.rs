@@ -8,11 +8,11 @@ use std::{
     time::Duration,
 };
 
-use postway_dispatch::{DispatchConfig, Dispatcher, transport::Deadlines};
+use postway_dispatch::{DispatchConfig, Dispatcher, transport::SmtpDeadlines};
 use postway_domain::{Clock, Time, liveness::BEAT_EVERY, secret::SecretKey};
-use postway_intake::Preparing;
-use postway_net::Guard;
-use postway_store::{Roster, Store, blob::Depot};
+use postway_intake::MessagesInPreparation;
+use postway_net::AddressGuard;
+use postway_store::{LivenessRoster, Store, blob::BlobStorage};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -137,7 +137,7 @@ impl SimulatedNode {
 }
 
 /// Makes a life believe that its heartbeats were written, even if they were not.
-async fn believe_beating(roster: Arc<Roster>) {
+async fn believe_beating(roster: Arc<LivenessRoster>) {
     loop {
         roster.note_beat(Instant::now());
         tokio::time::sleep(BEAT_EVERY).await;
@@ -150,7 +150,7 @@ async fn live(world: Arc<SimulatedWorld>, life: Arc<NodeLife>) {
     let link: Arc<dyn Store> = Arc::new(FaultyStore::new(world.clone(), life.clone()));
     let machine = SkewedClock { world: world.clone(), skew_ms: node.skew_ms };
     let clock = Arc::new(NodeClock::from_machine(Arc::new(machine)));
-    let (depot, identity) = (Arc::new(Depot::memory()), [life.node as u8 + 1; 16]);
+    let (depot, identity) = (Arc::new(BlobStorage::memory()), [life.node as u8 + 1; 16]);
     let secret_key = Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).expect("a key of this length"));
     let address = ([127, 0, 0, 1], 8_025).into();
     let membership = loop {
@@ -178,14 +178,14 @@ async fn live(world: Arc<SimulatedWorld>, life: Arc<NodeLife>) {
         roster: membership.roster(),
         ehlo_name: "node.example".to_owned(),
         in_flight_max: 8,
-        deadlines: Deadlines::uniform(DEADLINE),
+        deadlines: SmtpDeadlines::uniform(DEADLINE),
         drain: Duration::from_secs(30),
-        guard: Arc::new(Guard::default()),
+        guard: Arc::new(AddressGuard::default()),
         dial: Arc::new(SimulatedNetwork { world: world.clone(), life: life.clone() }),
     };
     let dispatcher = Dispatcher::start(config, link.clone(), depot, clock, secret_key);
     let stop = CancellationToken::new();
-    tokio::spawn(housekeeping.run(dispatcher.in_hand(), Preparing::default(), stop.clone()));
+    tokio::spawn(housekeeping.run(dispatcher.in_hand(), MessagesInPreparation::default(), stop.clone()));
     tokio::spawn(membership.run(stop.clone()));
     world.trace.note(format_args!("{} takes work", life.name));
     let mut present = node.present();

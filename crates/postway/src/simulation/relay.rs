@@ -7,9 +7,9 @@
 use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use postway_dispatch::transport::Dial;
+use postway_dispatch::transport::RelayDialer;
 use postway_domain::{MessageUid, Time, liveness::ISOLATED_AFTER};
-use postway_net::{Guard, NetError, Stream};
+use postway_net::{AddressGuard, NetError, NetStream};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf},
     sync::mpsc,
@@ -63,8 +63,14 @@ impl std::fmt::Debug for SimulatedNetwork {
 }
 
 #[async_trait]
-impl Dial for SimulatedNetwork {
-    async fn dial(&self, host: &str, port: u16, deadline: Instant, _: &Guard) -> Result<Stream, NetError> {
+impl RelayDialer for SimulatedNetwork {
+    async fn dial(
+        &self,
+        host: &str,
+        port: u16,
+        deadline: Instant,
+        _: &AddressGuard,
+    ) -> Result<NetStream, NetError> {
         let (world, life) = (&self.world, &self.life);
         let unreachable = world.chance.hits(world.rate(world.plan.relay.unreachable));
         let never_answers = unreachable && world.chance.hits(300);
@@ -88,7 +94,7 @@ impl Dial for SimulatedNetwork {
         tokio::spawn(listen(world.clone(), life.clone(), port, reader, written));
         let session = RelayConnection { world: world.clone(), life: life.clone(), port, lines, writer };
         tokio::spawn(async move { session.converse().await });
-        Ok(Stream::Pipe(ours))
+        Ok(NetStream::Pipe(ours))
     }
 }
 

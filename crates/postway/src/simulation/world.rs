@@ -10,11 +10,11 @@ use std::{
 };
 
 use postway_domain::{
-    Account, AccountId, AccountKind, AccountLimits, AccountSettings, Clock, EventKind, MessageUid, Tenant,
-    TenantId, Time, TlsMode, retry::RetryPolicy,
+    Account, AccountId, AccountKind, AccountLimits, AccountSettings, Clock, EventKind, MessageUid,
+    RelayTlsMode, Tenant, TenantId, Time, retry::RetryPolicy,
 };
 use postway_store::{
-    Directory as _, Read as _,
+    DirectoryStore as _, Read as _,
     memory::MemoryStore,
     record::{DirectoryChange, MessageKey, MessageRecord},
 };
@@ -243,7 +243,7 @@ impl SimulatedWorld {
                 kind: AccountKind::Smtp,
                 host: Some("relay.example".to_owned()),
                 port: Some(FIRST_PORT + number as u16),
-                tls: TlsMode::None,
+                tls: RelayTlsMode::None,
                 max_connections: plan.connections,
                 limits: AccountLimits { per_minute: plan.per_minute, ..AccountLimits::default() },
                 fallback: plan.falls_back.then(|| Self::account_id(number + 1)),

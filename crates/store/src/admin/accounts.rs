@@ -2,61 +2,63 @@
 
 use std::collections::BTreeSet;
 
-use postway_domain::{Account, AccountId, LaneRange, Status, TenantId, oauth::OAuthOwner, secret::Sealed};
+use postway_domain::{
+    Account, AccountId, LaneRange, MessageStatus, TenantId, oauth::OAuthOwner, secret::SealedSecret,
+};
 
 use super::{oauth, suspensions};
 use crate::{
     error::StoreError,
-    record::{AccountKey, Changed, SuspensionScope},
+    record::{AccountKey, ChangeResult, SuspensionScope},
     sql::{
-        Row, Session, Sql, Value, is_new,
-        multi_row::{Multi, MultiSql},
+        Row, SqlSession, SqlText, Value, is_new,
+        multi_row::{MultiRow, MultiRowSql},
         values,
         waiting_lanes::has_waiting,
         was_there,
     },
 };
 
-const CREATE: Sql = Sql::or_mysql(
+const CREATE: SqlText = SqlText::or_mysql(
     "INSERT INTO account (tenant, id, settings, secret, version, created_at, updated_at) \
      VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
     "INSERT INTO account (tenant, id, settings, secret, version, created_at, updated_at) \
      VALUES (?, ?, ?, ?, ?, ?, ?)",
 );
-const UPDATE: Sql = Sql::same(
+const UPDATE: SqlText = SqlText::same(
     "UPDATE account SET settings = ?, secret = ?, version = ?, updated_at = ? \
      WHERE tenant = ? AND id = ? AND version = ?",
 );
-const FIND: Sql = Sql::same(
+const FIND: SqlText = SqlText::same(
     "SELECT tenant, id, settings, secret, version, created_at, updated_at FROM account WHERE tenant = ? AND id = ?",
 );
-const OF_TENANT: Sql = Sql::same(
+const OF_TENANT: SqlText = SqlText::same(
     "SELECT tenant, id, settings, secret, version, created_at, updated_at FROM account WHERE tenant = ? ORDER BY id",
 );
-const ALL: Sql = Sql::same(
+const ALL: SqlText = SqlText::same(
     "SELECT tenant, id, settings, secret, version, created_at, updated_at FROM account ORDER BY tenant, id",
 );
-const IS_DEFAULT: Sql = Sql::same("SELECT id FROM tenant WHERE id = ? AND default_account = ?");
+const IS_DEFAULT: SqlText = SqlText::same("SELECT id FROM tenant WHERE id = ? AND default_account = ?");
 /// Locks the account, so that no mail is stored for it between the check for its mail and its deletion:
 /// transactions that store mail share this lock.
-const HOLD: Sql = Sql::of_each(
+const HOLD: SqlText = SqlText::of_each(
     "SELECT id FROM account WHERE tenant = ? AND id = ?",
     "SELECT id FROM account WHERE tenant = ? AND id = ? FOR UPDATE",
     "SELECT id FROM account WHERE tenant = ? AND id = ? FOR UPDATE",
 );
 macro_rules! there {
     ($end:literal) => {
-        Multi::of_pieces("SELECT tenant, id FROM account WHERE ", "(tenant = ? AND id = ?)", " OR ", $end)
+        MultiRow::of_pieces("SELECT tenant, id FROM account WHERE ", "(tenant = ? AND id = ?)", " OR ", $end)
     };
 }
 /// Which of these accounts exist. A shared lock keeps them until the transaction ends.
-static THERE: MultiSql = MultiSql {
+static THERE: MultiRowSql = MultiRowSql {
     sqlite: there!(""),
     postgres: there!(" ORDER BY tenant, id FOR KEY SHARE"),
     mysql: there!(" ORDER BY tenant, id LOCK IN SHARE MODE"),
 };
 /// Of lanes with earlier ids, which a walk does not find, the first message that waits is looked up in each.
-pub(crate) const HAS_MISPLACED: Sql = Sql::or_mysql(
+pub(crate) const HAS_MISPLACED: SqlText = SqlText::or_mysql(
     "SELECT l.id FROM lane l WHERE l.tenant = ? AND l.account = ? AND (l.id < ? OR l.id > ?) AND (SELECT m.due_at FROM message m WHERE m.lane = l.id \
      AND m.due_at IS NOT NULL ORDER BY m.due_at LIMIT 1) IS NOT NULL LIMIT 1",
     "SELECT l.id FROM lane l WHERE l.tenant = ? AND l.account = ? AND (l.id < ? OR l.id > ?) AND (SELECT m.due_at FROM message m \
@@ -64,7 +66,7 @@ pub(crate) const HAS_MISPLACED: Sql = Sql::or_mysql(
 );
 /// Unfinished messages that are not due are found by their state, of which a tenant has few: how many there
 /// are, and how many of them belong to the account.
-pub(crate) const AMONG_UNFINISHED: Sql = Sql::or_mysql(
+pub(crate) const AMONG_UNFINISHED: SqlText = SqlText::or_mysql(
     "SELECT COUNT(*), COUNT(CASE WHEN l.account = ? THEN 1 END) FROM (SELECT lane FROM message WHERE status = ? \
      AND tenant = ? ORDER BY uid LIMIT ?) AS found JOIN lane l ON l.id = found.lane",
     "SELECT COUNT(*), COUNT(CASE WHEN l.account = ? THEN 1 END) FROM (SELECT lane FROM message FORCE INDEX (message_status) \
@@ -73,7 +75,7 @@ pub(crate) const AMONG_UNFINISHED: Sql = Sql::or_mysql(
 );
 /// Messages that wait to be prepared share their state with others, so they are found by their preparation. A
 /// refused one is never due.
-const AMONG_UNPREPARED: Sql = Sql::or_mysql(
+const AMONG_UNPREPARED: SqlText = SqlText::or_mysql(
     "SELECT COUNT(*), COUNT(CASE WHEN l.account = ? AND m.status = 3 THEN 1 END) FROM (SELECT uid FROM preparation \
      WHERE tenant = ? AND due_at < 253402300799999 ORDER BY due_at, uid LIMIT ?) AS found JOIN message m ON m.uid = found.uid \
      JOIN lane l ON l.id = m.lane",
@@ -84,9 +86,9 @@ const AMONG_UNPREPARED: Sql = Sql::or_mysql(
 /// The most messages examined. If the tenant has more unfinished ones, the account counts as one that has
 /// mail.
 pub(crate) const LOOKED_AT_MAX: i64 = 5_000;
-const DELETE: Sql = Sql::same("DELETE FROM account WHERE tenant = ? AND id = ?");
+const DELETE: SqlText = SqlText::same("DELETE FROM account WHERE tenant = ? AND id = ?");
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[
+pub(crate) const STATEMENTS: &[SqlText] = &[
     CREATE,
     UPDATE,
     FIND,
@@ -102,7 +104,7 @@ pub(crate) const STATEMENTS: &[Sql] = &[
 
 /// A sample text, for the test that prepares every statement.
 #[cfg(test)]
-pub(crate) fn multi() -> Sql {
+pub(crate) fn multi() -> SqlText {
     THERE.sample()
 }
 
@@ -110,7 +112,10 @@ fn settings_json(account: &Account) -> Result<String, StoreError> {
     serde_json::to_string(&account.settings).map_err(|error| StoreError::Unexpected(error.to_string()))
 }
 
-pub(crate) async fn create(session: &mut dyn Session, account: &Account) -> Result<Changed, StoreError> {
+pub(crate) async fn create(
+    session: &mut dyn SqlSession,
+    account: &Account,
+) -> Result<ChangeResult, StoreError> {
     let values = values![
         account.tenant.as_str(),
         account.id.as_str(),
@@ -124,10 +129,10 @@ pub(crate) async fn create(session: &mut dyn Session, account: &Account) -> Resu
 }
 
 pub(crate) async fn update(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     account: &Account,
     expected: i64,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     let values = values![
         settings_json(account)?,
         account.secret.as_ref().map(|sealed| sealed.0.clone()),
@@ -137,19 +142,22 @@ pub(crate) async fn update(
         account.id.as_str(),
         expected,
     ];
-    Ok(if session.execute(UPDATE, values).await? == 1 { Changed::Done } else { Changed::Stale })
+    Ok(if session.execute(UPDATE, values).await? == 1 { ChangeResult::Done } else { ChangeResult::Stale })
 }
 
-pub(crate) async fn delete(session: &mut dyn Session, key: &AccountKey) -> Result<Changed, StoreError> {
+pub(crate) async fn delete(
+    session: &mut dyn SqlSession,
+    key: &AccountKey,
+) -> Result<ChangeResult, StoreError> {
     let place = || values![key.tenant.as_str(), key.account.as_str()];
     if session.rows(HOLD, place()).await?.is_empty() {
-        return Ok(Changed::Missing);
+        return Ok(ChangeResult::Missing);
     }
     if !session.rows(IS_DEFAULT, place()).await?.is_empty() || has_mail(session, key).await? {
-        return Ok(Changed::InUse);
+        return Ok(ChangeResult::InUse);
     }
     let deleted = session.execute(DELETE, place()).await.map(was_there)?;
-    if deleted == Changed::Done {
+    if deleted == ChangeResult::Done {
         // An account that is created later under the same name starts afresh. Its limit use stays: the relay
         // remembers, too.
         oauth::delete(session, &OAuthOwner::account(&key.tenant, &key.account)).await?;
@@ -162,7 +170,7 @@ pub(crate) async fn delete(session: &mut dyn Session, key: &AccountKey) -> Resul
 
 /// Whether an account has mail that is not final. Final mail, of which there may be any amount, is not
 /// examined.
-async fn has_mail(session: &mut dyn Session, key: &AccountKey) -> Result<bool, StoreError> {
+async fn has_mail(session: &mut dyn SqlSession, key: &AccountKey) -> Result<bool, StoreError> {
     let (tenant, account) = (key.tenant.as_str(), key.account.as_str());
     let range = LaneRange::of_account(&key.tenant, &key.account);
     if has_waiting(session, key, range).await? {
@@ -173,8 +181,9 @@ async fn has_mail(session: &mut dyn Session, key: &AccountKey) -> Result<bool, S
         return Ok(true);
     }
     let unprepared = (AMONG_UNPREPARED, values![account, tenant, LOOKED_AT_MAX]);
-    let by_state = [Status::Accepted, Status::Validating, Status::Sending, Status::InDoubt]
-        .map(|status| (AMONG_UNFINISHED, values![account, status.code(), tenant, LOOKED_AT_MAX]));
+    let by_state =
+        [MessageStatus::Accepted, MessageStatus::Validating, MessageStatus::Sending, MessageStatus::InDoubt]
+            .map(|status| (AMONG_UNFINISHED, values![account, status.code(), tenant, LOOKED_AT_MAX]));
     for (sql, values) in by_state.into_iter().chain([unprepared]) {
         let rows = session.rows(sql, values).await?;
         let Some(row) = rows.first() else { continue };
@@ -188,7 +197,7 @@ async fn has_mail(session: &mut dyn Session, key: &AccountKey) -> Result<bool, S
 
 /// Which of these accounts exist. None of them can be deleted until the transaction ends.
 pub(crate) async fn there(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     accounts: BTreeSet<AccountKey>,
 ) -> Result<BTreeSet<AccountKey>, StoreError> {
     let accounts: Vec<AccountKey> = accounts.into_iter().collect();
@@ -203,7 +212,7 @@ pub(crate) async fn there(
 }
 
 pub(crate) async fn find(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     id: &AccountId,
 ) -> Result<Option<Account>, StoreError> {
@@ -211,7 +220,7 @@ pub(crate) async fn find(
 }
 
 pub(crate) async fn list(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: Option<&TenantId>,
 ) -> Result<Vec<Account>, StoreError> {
     let rows = match tenant {
@@ -226,7 +235,7 @@ fn read(row: &Row) -> Result<Account, StoreError> {
         tenant: row.parsed(0)?,
         id: row.parsed(1)?,
         settings: row.json(2)?,
-        secret: row.opt_bytes(3)?.map(|bytes| Sealed(bytes.to_vec())),
+        secret: row.opt_bytes(3)?.map(|bytes| SealedSecret(bytes.to_vec())),
         version: row.int(4)?,
         created_at: row.time(5)?,
         updated_at: row.time(6)?,

@@ -4,33 +4,34 @@ use postway_domain::{TenantId, Time, id::AuditId};
 
 use crate::{
     error::StoreError,
-    record::{AuditEntry, Changed},
-    sql::{Row, Session, Sql, values},
+    record::{AuditEntry, ChangeResult},
+    sql::{Row, SqlSession, SqlText, values},
 };
 
-const INSERT: Sql = Sql::same(
+const INSERT: SqlText = SqlText::same(
     "INSERT INTO audit (id, at, actor, tenant, action, target, request_id, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 );
-const ALL: Sql = Sql::same(
+const ALL: SqlText = SqlText::same(
     "SELECT id, at, actor, tenant, action, target, request_id, detail FROM audit WHERE id < ? \
      ORDER BY id DESC LIMIT ?",
 );
-const OF_TENANT: Sql = Sql::same(
+const OF_TENANT: SqlText = SqlText::same(
     "SELECT id, at, actor, tenant, action, target, request_id, detail FROM audit WHERE tenant = ? AND id < ? \
      ORDER BY id DESC LIMIT ?",
 );
-const REDACT: Sql =
-    Sql::same("UPDATE audit SET target = ? WHERE tenant = ? AND target = ? AND action LIKE 'suppression.%'");
+const REDACT: SqlText = SqlText::same(
+    "UPDATE audit SET target = ? WHERE tenant = ? AND target = ? AND action LIKE 'suppression.%'",
+);
 /// In the order of ids, which is the order of their times.
-const TRIM: Sql = Sql::of_each(
+const TRIM: SqlText = SqlText::of_each(
     "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id < ? ORDER BY id LIMIT ?)",
     "DELETE FROM audit WHERE id = ANY (ARRAY(SELECT id FROM audit WHERE id < ? ORDER BY id LIMIT ?))",
     "DELETE FROM audit WHERE id < ? ORDER BY id LIMIT ?",
 );
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[INSERT, ALL, OF_TENANT, REDACT, TRIM];
+pub(crate) const STATEMENTS: &[SqlText] = &[INSERT, ALL, OF_TENANT, REDACT, TRIM];
 
-pub(crate) async fn insert(session: &mut dyn Session, entry: &AuditEntry) -> Result<(), StoreError> {
+pub(crate) async fn insert(session: &mut dyn SqlSession, entry: &AuditEntry) -> Result<(), StoreError> {
     let values = values![
         entry.id.as_bytes(),
         entry.at,
@@ -46,23 +47,27 @@ pub(crate) async fn insert(session: &mut dyn Session, entry: &AuditEntry) -> Res
 
 /// Reads all entries of the tenant. That is rare, and they are few compared to its mail.
 pub(crate) async fn redact(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     target: &str,
     digest: &str,
-) -> Result<Changed, StoreError> {
-    session.execute(REDACT, values![digest, tenant.as_str(), target]).await.map(|_| Changed::Done)
+) -> Result<ChangeResult, StoreError> {
+    session.execute(REDACT, values![digest, tenant.as_str(), target]).await.map(|_| ChangeResult::Done)
 }
 
 /// Removes at most `limit` of the oldest entries that are older than `before`. Returns the number of entries.
-pub(crate) async fn trim(session: &mut dyn Session, before: Time, limit: u32) -> Result<usize, StoreError> {
+pub(crate) async fn trim(
+    session: &mut dyn SqlSession,
+    before: Time,
+    limit: u32,
+) -> Result<usize, StoreError> {
     let trimmed = session.execute(TRIM, values![AuditId::first_at(before).as_bytes(), limit]).await?;
     Ok(usize::try_from(trimmed).unwrap_or(usize::MAX))
 }
 
 /// Lists entries, the newest first.
 pub(crate) async fn list(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: Option<&TenantId>,
     before: Option<AuditId>,
     limit: u32,

@@ -1,28 +1,28 @@
 //! How much mail is blocked, and what blocks it besides suspensions: open circuits and used-up limits.
 //!
 //! All questions are about accounts and about lanes in which mail waits, never about single messages, so the cost
-//! does not depend on how many wait. Only counting reads messages, and it ends at [`Suspension::HELD_MAX`].
+//! does not depend on how many wait. Only counting reads messages, and it ends at [`SuspensionRecord::HELD_MAX`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use postway_domain::{
-    AccountId, AccountSettings, LaneId, LaneRange, Span, TenantId, Time, limit::LimitBehavior,
+    AccountId, AccountSettings, LaneId, LaneRange, LimitSpan, TenantId, Time, limit::LimitBehavior,
 };
 
 use super::suspensions::{count, is_suspended};
 use crate::{
     error::StoreError,
-    record::{AccountGate, Suspension},
+    record::{AccountGate, SuspensionRecord},
     sql::{
-        Session, Value, decode,
-        multi_row::{Multi, MultiSql},
+        SqlSession, Value, decode,
+        multi_row::{MultiRow, MultiRowSql},
         values,
         waiting_lanes::waiting_lanes,
     },
 };
 
 /// The account of each lane, and whether a suspension blocks the lane.
-static LANES: Multi = Multi::new(
+static LANES: MultiRow = MultiRow::new(
     concat!(
         "SELECT l.id, l.account, CASE WHEN ",
         is_suspended!("l"),
@@ -33,28 +33,29 @@ static LANES: Multi = Multi::new(
 );
 /// Counts the waiting messages of some lanes, along the index of waiting messages, which MySQL has on a generated
 /// column.
-pub(crate) static WAITING: MultiSql = MultiSql {
-    sqlite: Multi::new(
+pub(crate) static WAITING: MultiRowSql = MultiRowSql {
+    sqlite: MultiRow::new(
         "SELECT COUNT(*) FROM (SELECT m.due_at FROM message m WHERE m.due_at IS NOT NULL AND m.lane IN (",
         1,
         ") LIMIT ?) AS found",
     ),
-    postgres: Multi::new(
+    postgres: MultiRow::new(
         "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l CROSS JOIN LATERAL (SELECT o.due_at FROM message o \
          WHERE o.lane = l.id AND o.due_at IS NOT NULL ORDER BY o.due_at) AS m WHERE l.id IN (",
         1,
         ") LIMIT ?) AS found",
     ),
-    mysql: Multi::new(
+    mysql: MultiRow::new(
         "SELECT COUNT(*) FROM (SELECT m.due_at FROM message m FORCE INDEX (message_due) WHERE m.due_lane IN (",
         1,
         ") LIMIT ?) AS found",
     ),
 };
-static CIRCUITS: Multi = Multi::new("SELECT account FROM circuit WHERE tenant = ? AND account IN (", 1, ")");
+static CIRCUITS: MultiRow =
+    MultiRow::new("SELECT account FROM circuit WHERE tenant = ? AND account IN (", 1, ")");
 macro_rules! used {
     ($integer:literal) => {
-        Multi::new(
+        MultiRow::new(
             concat!(
                 "SELECT account, span, CAST(SUM(used) AS ",
                 $integer,
@@ -66,12 +67,13 @@ macro_rules! used {
         )
     };
 }
-static USED: MultiSql =
-    MultiSql { sqlite: used!("BIGINT"), postgres: used!("BIGINT"), mysql: used!("SIGNED") };
-static SETTINGS: Multi = Multi::new("SELECT id, settings FROM account WHERE tenant = ? AND id IN (", 1, ")");
+static USED: MultiRowSql =
+    MultiRowSql { sqlite: used!("BIGINT"), postgres: used!("BIGINT"), mysql: used!("SIGNED") };
+static SETTINGS: MultiRow =
+    MultiRow::new("SELECT id, settings FROM account WHERE tenant = ? AND id IN (", 1, ")");
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     vec![
         LANES.sample().into(),
         WAITING.sample(),
@@ -82,7 +84,7 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
 }
 
 /// Whether mail of an account with these limits must wait now, given the use in each span.
-pub(crate) fn is_used_up(settings: &AccountSettings, now: Time, used: impl Fn(Span) -> i64) -> bool {
+pub(crate) fn is_used_up(settings: &AccountSettings, now: Time, used: impl Fn(LimitSpan) -> i64) -> bool {
     let limits = settings.effective_limits(now);
     // Mail beyond a rejecting limit does not wait: it fails.
     limits.behavior == LimitBehavior::Defer && limits.left(used) == 0
@@ -90,7 +92,7 @@ pub(crate) fn is_used_up(settings: &AccountSettings, now: Time, used: impl Fn(Sp
 
 /// What blocks these accounts now.
 pub(crate) async fn gates(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     accounts: &[AccountId],
     now: Time,
@@ -109,17 +111,17 @@ pub(crate) async fn gates(
 }
 
 async fn used_up(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     accounts: &[AccountId],
     now: Time,
 ) -> Result<Vec<AccountId>, StoreError> {
-    let oldest = Span::ALL.map(|span| span.oldest_counted(now));
-    let mut used: BTreeMap<AccountId, Vec<(Span, i64)>> = BTreeMap::new();
+    let oldest = LimitSpan::ALL.map(|span| span.oldest_counted(now));
+    let mut used: BTreeMap<AccountId, Vec<(LimitSpan, i64)>> = BTreeMap::new();
     for (sql, run) in USED.runs(accounts) {
         let place = values![tenant.as_str(), oldest[0], oldest[1], oldest[2]];
         for row in session.rows(sql, named(place, run)).await? {
-            let span = decode::coded(row.int(1)?, Span::from_code)?;
+            let span = decode::coded(row.int(1)?, LimitSpan::from_code)?;
             used.entry(row.parsed(0)?).or_default().push((span, row.int(2)?));
         }
     }
@@ -141,7 +143,7 @@ async fn used_up(
 
 /// The number of a tenant's blocked messages, each counted once.
 pub(crate) async fn count_blocked(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     now: Time,
 ) -> Result<i64, StoreError> {
@@ -164,10 +166,10 @@ pub(crate) async fn count_blocked(
     blocked.extend(shut.iter().filter_map(|id| by_account.get(id)).flatten());
     let mut held = 0;
     for (sql, run) in WAITING.runs(&blocked) {
-        if held >= Suspension::HELD_MAX {
+        if held >= SuspensionRecord::HELD_MAX {
             break;
         }
-        let left = Value::from(Suspension::HELD_MAX - held);
+        let left = Value::from(SuspensionRecord::HELD_MAX - held);
         let ids = run.iter().map(|lane| Value::from(lane.as_bytes()));
         held += count(session, sql, ids.chain([left]).collect()).await?;
     }

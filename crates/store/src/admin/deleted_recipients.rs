@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, HashSet};
 
 use postway_domain::{MessageUid, TenantId};
 
-use super::Gates;
+use super::SuspensionGates;
 use crate::{
     error::StoreError,
-    record::Claimed,
-    sql::{Session, Value, multi_row::Multi, values},
+    record::ClaimedMessage,
+    sql::{SqlSession, Value, multi_row::MultiRow, values},
 };
 
 /// Of these messages of one tenant, those whose directory entry is marked as deleted or does not exist.
-pub(crate) static DEPARTED: Multi = Multi::new(
+pub(crate) static DEPARTED: MultiRow = MultiRow::new(
     "SELECT c.uid FROM content c LEFT JOIN known_recipient k ON k.tenant = ? AND k.id = c.recipient_id \
      WHERE c.recipient_id IS NOT NULL AND (k.id IS NULL OR k.deleted_at IS NOT NULL) AND c.uid IN (",
     1,
@@ -21,9 +21,9 @@ pub(crate) static DEPARTED: Multi = Multi::new(
 
 /// Marks messages that must not be sent. Reads only for tenants that have a directory of recipients.
 pub(crate) async fn mark_departed(
-    session: &mut dyn Session,
-    gates: &Gates,
-    claimed: &mut [Claimed],
+    session: &mut dyn SqlSession,
+    gates: &SuspensionGates,
+    claimed: &mut [ClaimedMessage],
 ) -> Result<(), StoreError> {
     let mut asked: BTreeMap<TenantId, Vec<MessageUid>> = BTreeMap::new();
     for one in claimed.iter().filter(|one| gates.knows_recipients(&one.lane.tenant)) {

@@ -2,41 +2,41 @@
 
 use std::sync::Arc;
 
-use postway_domain::{ApiKey, KeyDigest, Scope, TenantId, Time, scram::ScramVerifier};
+use postway_domain::{ApiKey, KeyDigest, KeyScope, TenantId, Time, scram::ScramVerifier};
 
 use crate::{
     error::StoreError,
-    record::Changed,
-    sql::{Row, Session, Sql, is_new, values, was_there},
+    record::ChangeResult,
+    sql::{Row, SqlSession, SqlText, is_new, values, was_there},
 };
 
-const CREATE: Sql = Sql::or_mysql(
+const CREATE: SqlText = SqlText::or_mysql(
     "INSERT INTO api_key (id, tenant, name, digest, scopes, networks, created_at, expires_at, scram, restrictions) \
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
     "INSERT INTO api_key (id, tenant, name, digest, scopes, networks, created_at, expires_at, scram, restrictions) \
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 );
-const REVOKE: Sql =
-    Sql::same("UPDATE api_key SET revoked_at = ? WHERE tenant = ? AND id = ? AND revoked_at IS NULL");
-const TOUCH: Sql = Sql::same(
+const REVOKE: SqlText =
+    SqlText::same("UPDATE api_key SET revoked_at = ? WHERE tenant = ? AND id = ? AND revoked_at IS NULL");
+const TOUCH: SqlText = SqlText::same(
     "UPDATE api_key SET last_used_at = ? WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)",
 );
-const FIND: Sql = Sql::same(
+const FIND: SqlText = SqlText::same(
     "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram, restrictions \
      FROM api_key WHERE digest = ?",
 );
-const FIND_BY_ID: Sql = Sql::same(
+const FIND_BY_ID: SqlText = SqlText::same(
     "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram, restrictions \
      FROM api_key WHERE id = ?",
 );
-const LIST: Sql = Sql::same(
+const LIST: SqlText = SqlText::same(
     "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram, restrictions \
      FROM api_key WHERE tenant = ? ORDER BY created_at, id",
 );
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[CREATE, REVOKE, TOUCH, FIND, FIND_BY_ID, LIST];
+pub(crate) const STATEMENTS: &[SqlText] = &[CREATE, REVOKE, TOUCH, FIND, FIND_BY_ID, LIST];
 
-pub(crate) async fn create(session: &mut dyn Session, key: &ApiKey) -> Result<Changed, StoreError> {
+pub(crate) async fn create(session: &mut dyn SqlSession, key: &ApiKey) -> Result<ChangeResult, StoreError> {
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
     let networks: Vec<String> = key.networks.iter().map(ToString::to_string).collect();
     // Serializing plain lists of texts does not fail.
@@ -57,33 +57,36 @@ pub(crate) async fn create(session: &mut dyn Session, key: &ApiKey) -> Result<Ch
 }
 
 pub(crate) async fn revoke(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     id: &str,
     at: Time,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     session.execute(REVOKE, values![at, tenant.as_str(), id]).await.map(was_there)
 }
 
-pub(crate) async fn touch(session: &mut dyn Session, used: &[(String, Time)]) -> Result<Changed, StoreError> {
+pub(crate) async fn touch(
+    session: &mut dyn SqlSession,
+    used: &[(String, Time)],
+) -> Result<ChangeResult, StoreError> {
     for (id, at) in used {
         session.execute(TOUCH, values![*at, id.as_str(), *at]).await?;
     }
-    Ok(Changed::Done)
+    Ok(ChangeResult::Done)
 }
 
 pub(crate) async fn find(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     digest: &KeyDigest,
 ) -> Result<Option<ApiKey>, StoreError> {
     session.rows(FIND, values![&digest.0]).await?.first().map(read).transpose()
 }
 
-pub(crate) async fn find_by_id(session: &mut dyn Session, id: &str) -> Result<Option<ApiKey>, StoreError> {
+pub(crate) async fn find_by_id(session: &mut dyn SqlSession, id: &str) -> Result<Option<ApiKey>, StoreError> {
     session.rows(FIND_BY_ID, values![id]).await?.first().map(read).transpose()
 }
 
-pub(crate) async fn list(session: &mut dyn Session, tenant: &TenantId) -> Result<Vec<ApiKey>, StoreError> {
+pub(crate) async fn list(session: &mut dyn SqlSession, tenant: &TenantId) -> Result<Vec<ApiKey>, StoreError> {
     session.rows(LIST, values![tenant.as_str()]).await?.iter().map(read).collect()
 }
 
@@ -92,7 +95,7 @@ fn read(row: &Row) -> Result<ApiKey, StoreError> {
     let scopes = row
         .text(4)?
         .split_whitespace()
-        .map(|word| Scope::ALL.into_iter().find(|scope| scope.as_str() == word).ok_or_else(wrong));
+        .map(|word| KeyScope::ALL.into_iter().find(|scope| scope.as_str() == word).ok_or_else(wrong));
     let networks = row.text(5)?.split_whitespace().map(|text| text.parse().map_err(|_| wrong()));
     // A key whose restrictions cannot be read must not pass for an unrestricted one.
     let restrictions = row.opt_text(11)?.map(|text| serde_json::from_str(text).map_err(|_| wrong()));

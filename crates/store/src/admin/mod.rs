@@ -26,22 +26,24 @@ pub(crate) use blocked::WAITING as WAITING_IN_LANES;
 pub(crate) use blocked::is_used_up;
 pub(crate) use deleted_recipients::mark_departed;
 pub(crate) use scoped_suppressions::{add_new as add_scoped, remove_for as remove_scoped};
-pub(crate) use suppressions::{Recipients, Suppressed, report as suppress_reported, suppressed_of};
+pub(crate) use suppressions::{Recipients, SuppressedAddresses, report as suppress_reported, suppressed_of};
 #[cfg(test)]
 pub(crate) use suspensions::STATES as BATCH_STATES;
-pub(crate) use suspensions::{GateQuestion, Gates, is_suspended, suspended_batches, suspensions_of};
+pub(crate) use suspensions::{
+    GateQuestion, SuspensionGates, is_suspended, suspended_batches, suspensions_of,
+};
 
-use crate::{error::StoreError, record::AuditEntry, sql::Session};
+use crate::{error::StoreError, record::AuditEntry, sql::SqlSession};
 
 /// Writes an audit entry inside the transaction under way.
-pub(crate) async fn record_audit(session: &mut dyn Session, entry: &AuditEntry) -> Result<(), StoreError> {
+pub(crate) async fn record_audit(session: &mut dyn SqlSession, entry: &AuditEntry) -> Result<(), StoreError> {
     audit::insert(session, entry).await
 }
 
 /// Removes at most `limit` of the oldest audit entries that are older than `before`, inside the transaction
 /// under way. Returns the number of entries.
 pub(crate) async fn trim_audit(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     before: Time,
     limit: u32,
 ) -> Result<usize, StoreError> {

@@ -9,8 +9,8 @@ use postway_domain::{EmailAddress, Lane, MailStream, TenantId, Time, suppression
 
 use crate::{
     error::StoreError,
-    record::{Changed, ScopeFilter, ScopedSuppression, SuppressionReason, SuppressionScope},
-    sql::{Row, Session, Sql, Value, decode, multi_row::Multi, values, was_there},
+    record::{ChangeResult, ScopeFilter, ScopedSuppression, SuppressionReason, SuppressionScope},
+    sql::{Row, SqlSession, SqlText, Value, decode, multi_row::MultiRow, values, was_there},
 };
 
 macro_rules! select {
@@ -30,7 +30,7 @@ macro_rules! insert {
         )
     };
 }
-const ADD: Sql = Sql::or_mysql(
+const ADD: SqlText = SqlText::or_mysql(
     insert!(
         " ON CONFLICT (tenant, pattern, stream) DO UPDATE SET reason = excluded.reason, note = excluded.note, \
          created_at = excluded.created_at, expires_at = excluded.expires_at"
@@ -40,41 +40,42 @@ const ADD: Sql = Sql::or_mysql(
          expires_at = VALUES(expires_at)"
     ),
 );
-const ADD_NEW: Sql = Sql::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
-const REMOVE: Sql =
-    Sql::same("DELETE FROM scoped_suppression WHERE tenant = ? AND pattern = ? AND stream = ?");
+const ADD_NEW: SqlText = SqlText::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
+const REMOVE: SqlText =
+    SqlText::same("DELETE FROM scoped_suppression WHERE tenant = ? AND pattern = ? AND stream = ?");
 /// A reader's decision, which does not expire, replaces a suppression that does.
-const REMOVE_ENDING: Sql = Sql::same(
+const REMOVE_ENDING: SqlText = SqlText::same(
     "DELETE FROM scoped_suppression WHERE tenant = ? AND pattern = ? AND stream = ? AND expires_at IS NOT NULL",
 );
-const REMOVE_FOR: Sql = Sql::same(
+const REMOVE_FOR: SqlText = SqlText::same(
     "DELETE FROM scoped_suppression WHERE tenant = ? AND pattern = ? AND stream = ? AND reason = ?",
 );
-const FIND: Sql = Sql::same(select!("WHERE tenant = ? AND pattern = ? AND stream = ?"));
-const LIST: Sql = Sql::same(select!(
+const FIND: SqlText = SqlText::same(select!("WHERE tenant = ? AND pattern = ? AND stream = ?"));
+const LIST: SqlText = SqlText::same(select!(
     "WHERE tenant = ? AND (pattern > ? OR (pattern = ? AND stream > ?)) ORDER BY pattern, stream LIMIT ?"
 ));
-const LIST_OF_STREAM: Sql =
-    Sql::same(select!("WHERE tenant = ? AND stream = ? AND pattern > ? ORDER BY pattern LIMIT ?"));
+const LIST_OF_STREAM: SqlText =
+    SqlText::same(select!("WHERE tenant = ? AND stream = ? AND pattern > ? ORDER BY pattern LIMIT ?"));
 const FORGOTTEN_MAX: u32 = 5_000;
-const FORGET: Sql = Sql::or_mysql(
+const FORGET: SqlText = SqlText::or_mysql(
     "DELETE FROM scoped_suppression WHERE (tenant, pattern, stream) IN \
      (SELECT tenant, pattern, stream FROM scoped_suppression WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)",
     "DELETE FROM scoped_suppression WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
 );
-const HAS_SOME: Sql = Sql::same("SELECT reason FROM scoped_suppression WHERE tenant IN (?, '') LIMIT 1");
-static AMONG: Multi = Multi::new(
+const HAS_SOME: SqlText =
+    SqlText::same("SELECT reason FROM scoped_suppression WHERE tenant IN (?, '') LIMIT 1");
+static AMONG: MultiRow = MultiRow::new(
     "SELECT tenant, pattern, stream FROM scoped_suppression WHERE tenant IN (?, '') \
      AND (expires_at IS NULL OR expires_at > ?) AND pattern IN (",
     1,
     ")",
 );
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] =
+pub(crate) const STATEMENTS: &[SqlText] =
     &[ADD, ADD_NEW, REMOVE, REMOVE_ENDING, REMOVE_FOR, FIND, LIST, LIST_OF_STREAM, FORGET, HAS_SOME];
 
 #[cfg(test)]
-pub(crate) fn multi() -> Sql {
+pub(crate) fn multi() -> SqlText {
     AMONG.sample().into()
 }
 
@@ -127,7 +128,7 @@ fn row_of(one: &ScopedSuppression) -> Vec<Value> {
 
 /// Adds the suppressions that apply to these addresses of a tenant.
 pub(crate) async fn among(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     addresses: &[String],
     now: Time,
@@ -152,24 +153,27 @@ pub(crate) async fn among(
 
 /// Adds suppressions; each replaces an existing one of the same scope.
 pub(crate) async fn add(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     list: &[ScopedSuppression],
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     for one in list {
         session.execute(ADD, row_of(one)).await?;
     }
-    Ok(Changed::Done)
+    Ok(ChangeResult::Done)
 }
 
 /// Adds a suppression unless one that does not expire exists. Returns whether it is new.
-pub(crate) async fn add_new(session: &mut dyn Session, one: &ScopedSuppression) -> Result<bool, StoreError> {
+pub(crate) async fn add_new(
+    session: &mut dyn SqlSession,
+    one: &ScopedSuppression,
+) -> Result<bool, StoreError> {
     session.execute(REMOVE_ENDING, place(&one.scope)).await?;
     session.insert(ADD_NEW, row_of(one)).await
 }
 
 /// Removes a suppression with this reason. Returns whether there was one.
 pub(crate) async fn remove_for(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     scope: &SuppressionScope,
     reason: SuppressionReason,
 ) -> Result<bool, StoreError> {
@@ -178,9 +182,9 @@ pub(crate) async fn remove_for(
 }
 
 pub(crate) async fn remove(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     scopes: &[SuppressionScope],
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     let mut removed = 0;
     for scope in scopes {
         removed += session.execute(REMOVE, place(scope)).await?;
@@ -188,19 +192,19 @@ pub(crate) async fn remove(
     Ok(was_there(removed))
 }
 
-pub(crate) async fn forget(session: &mut dyn Session, now: Time) -> Result<(), StoreError> {
+pub(crate) async fn forget(session: &mut dyn SqlSession, now: Time) -> Result<(), StoreError> {
     session.execute(FORGET, values![now, FORGOTTEN_MAX]).await.map(drop)
 }
 
 pub(crate) async fn find(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     scope: &SuppressionScope,
 ) -> Result<Option<ScopedSuppression>, StoreError> {
     session.rows(FIND, place(scope)).await?.first().map(read).transpose()
 }
 
 pub(crate) async fn list(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     filter: &ScopeFilter,
     after: Option<&SuppressionScope>,
     limit: u32,

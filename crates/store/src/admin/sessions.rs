@@ -4,19 +4,19 @@ use postway_domain::{Time, id::SessionId};
 
 use crate::{
     error::StoreError,
-    record::Changed,
-    sql::{Session, Sql, values},
+    record::ChangeResult,
+    sql::{SqlSession, SqlText, values},
 };
 
 /// The most rows removed in one transaction; the rest waits for the next run.
 const SLICE: u32 = 5_000;
 
-const END: Sql = Sql::or_mysql(
+const END: SqlText = SqlText::or_mysql(
     "INSERT INTO ended_session (id, ends_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
     "INSERT INTO ended_session (id, ends_at) VALUES (?, ?)",
 );
-const FIND: Sql = Sql::same("SELECT ends_at FROM ended_session WHERE id = ?");
-const FORGET: Sql = Sql::of_each(
+const FIND: SqlText = SqlText::same("SELECT ends_at FROM ended_session WHERE id = ?");
+const FORGET: SqlText = SqlText::of_each(
     "DELETE FROM ended_session WHERE id IN \
      (SELECT id FROM ended_session WHERE ends_at <= ? ORDER BY ends_at LIMIT ?)",
     "DELETE FROM ended_session WHERE id = ANY \
@@ -24,23 +24,23 @@ const FORGET: Sql = Sql::of_each(
     "DELETE FROM ended_session WHERE ends_at <= ? ORDER BY ends_at LIMIT ?",
 );
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[END, FIND, FORGET];
+pub(crate) const STATEMENTS: &[SqlText] = &[END, FIND, FORGET];
 
 /// Ends a session. A second sign-out of the same session changes nothing.
 pub(crate) async fn end(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     id: SessionId,
     ends_at: Time,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     let is_new = session.insert(END, values![id.as_bytes(), ends_at]).await?;
-    Ok(if is_new { Changed::Done } else { Changed::Already })
+    Ok(if is_new { ChangeResult::Done } else { ChangeResult::Already })
 }
 
-pub(crate) async fn is_ended(session: &mut dyn Session, id: SessionId) -> Result<bool, StoreError> {
+pub(crate) async fn is_ended(session: &mut dyn SqlSession, id: SessionId) -> Result<bool, StoreError> {
     session.rows(FIND, values![id.as_bytes()]).await.map(|rows| !rows.is_empty())
 }
 
 /// Removes sessions that would have ended by now anyway: their cookies are not valid any more.
-pub(crate) async fn forget(session: &mut dyn Session, now: Time) -> Result<Changed, StoreError> {
-    session.execute(FORGET, values![now, SLICE]).await.map(|_| Changed::Done)
+pub(crate) async fn forget(session: &mut dyn SqlSession, now: Time) -> Result<ChangeResult, StoreError> {
+    session.execute(FORGET, values![now, SLICE]).await.map(|_| ChangeResult::Done)
 }

@@ -4,8 +4,8 @@ use postway_domain::{MailStream, TenantId, id::StreamId};
 
 use crate::{
     error::StoreError,
-    record::Changed,
-    sql::{Row, Session, Sql, is_new, values, was_there},
+    record::ChangeResult,
+    sql::{Row, SqlSession, SqlText, is_new, values, was_there},
 };
 
 macro_rules! insert {
@@ -27,18 +27,21 @@ macro_rules! select {
     };
 }
 
-const CREATE: Sql = Sql::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
-const UPDATE: Sql = Sql::same(
+const CREATE: SqlText = SqlText::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
+const UPDATE: SqlText = SqlText::same(
     "UPDATE stream SET name = ?, description = ?, unsubscribe = ?, unsubscribe_mailto = ?, version = ?, updated_at = ? \
      WHERE tenant = ? AND id = ? AND version = ?",
 );
-const DELETE: Sql = Sql::same("DELETE FROM stream WHERE tenant = ? AND id = ?");
-const FIND: Sql = Sql::same(select!("WHERE tenant = ? AND id = ?"));
-const LIST: Sql = Sql::same(select!("WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?"));
+const DELETE: SqlText = SqlText::same("DELETE FROM stream WHERE tenant = ? AND id = ?");
+const FIND: SqlText = SqlText::same(select!("WHERE tenant = ? AND id = ?"));
+const LIST: SqlText = SqlText::same(select!("WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?"));
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[CREATE, UPDATE, DELETE, FIND, LIST];
+pub(crate) const STATEMENTS: &[SqlText] = &[CREATE, UPDATE, DELETE, FIND, LIST];
 
-pub(crate) async fn create(session: &mut dyn Session, stream: &MailStream) -> Result<Changed, StoreError> {
+pub(crate) async fn create(
+    session: &mut dyn SqlSession,
+    stream: &MailStream,
+) -> Result<ChangeResult, StoreError> {
     let values = values![
         stream.tenant.as_str(),
         stream.id.as_str(),
@@ -54,10 +57,10 @@ pub(crate) async fn create(session: &mut dyn Session, stream: &MailStream) -> Re
 }
 
 pub(crate) async fn update(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     stream: &MailStream,
     expected: i64,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     let values = values![
         stream.name.as_str(),
         stream.description.as_deref(),
@@ -69,19 +72,19 @@ pub(crate) async fn update(
         stream.id.as_str(),
         expected,
     ];
-    Ok(if session.execute(UPDATE, values).await? == 1 { Changed::Done } else { Changed::Stale })
+    Ok(if session.execute(UPDATE, values).await? == 1 { ChangeResult::Done } else { ChangeResult::Stale })
 }
 
 pub(crate) async fn delete(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     id: &StreamId,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     session.execute(DELETE, values![tenant.as_str(), id.as_str()]).await.map(was_there)
 }
 
 pub(crate) async fn find(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     id: &StreamId,
 ) -> Result<Option<MailStream>, StoreError> {
@@ -89,7 +92,7 @@ pub(crate) async fn find(
 }
 
 pub(crate) async fn list(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     after: Option<&StreamId>,
     limit: u32,

@@ -7,15 +7,15 @@ use postway_domain::{EmailAddress, Lane, TenantId, Time};
 use super::scoped_suppressions::{self, ScopedMatches};
 use crate::{
     error::StoreError,
-    record::{Changed, Suppression, SuppressionReason},
+    record::{ChangeResult, SuppressionReason, SuppressionRecord},
     sql::{
-        Row, Session, Sql, Value, decode,
-        multi_row::{Multi, MultiSql},
+        Row, SqlSession, SqlText, Value, decode,
+        multi_row::{MultiRow, MultiRowSql},
         values, was_there,
     },
 };
 
-const ADD: Sql = Sql::or_mysql(
+const ADD: SqlText = SqlText::or_mysql(
     "INSERT INTO suppression (tenant, address, reason, note, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?) \
      ON CONFLICT (tenant, address) DO UPDATE SET reason = excluded.reason, note = excluded.note, \
      created_at = excluded.created_at, expires_at = excluded.expires_at",
@@ -25,7 +25,7 @@ const ADD: Sql = Sql::or_mysql(
 );
 macro_rules! report {
     ($end:literal) => {
-        Multi::new(
+        MultiRow::new(
             "INSERT INTO suppression (tenant, address, reason, note, created_at, expires_at) VALUES ",
             6,
             $end,
@@ -41,8 +41,8 @@ macro_rules! report_on_conflict {
         )
     };
 }
-/// An existing suppression that lasts longer stays: see [`Suppression::yields_to`].
-static REPORT: MultiSql = MultiSql {
+/// An existing suppression that lasts longer stays: see [`SuppressionRecord::yields_to`].
+static REPORT: MultiRowSql = MultiRowSql {
     sqlite: report_on_conflict!(),
     postgres: report_on_conflict!(),
     // The expiry is assigned last, because the assignments before it must see the old value.
@@ -56,44 +56,44 @@ static REPORT: MultiSql = MultiSql {
          suppression.expires_at)"
     ),
 };
-const REMOVE: Sql = Sql::same("DELETE FROM suppression WHERE tenant = ? AND address = ?");
-const FIND: Sql = Sql::same(
+const REMOVE: SqlText = SqlText::same("DELETE FROM suppression WHERE tenant = ? AND address = ?");
+const FIND: SqlText = SqlText::same(
     "SELECT tenant, address, reason, note, created_at, expires_at FROM suppression WHERE tenant = ? AND address = ?",
 );
-const LIST: Sql = Sql::same(
+const LIST: SqlText = SqlText::same(
     "SELECT tenant, address, reason, note, created_at, expires_at FROM suppression \
      WHERE tenant = ? AND address > ? ORDER BY address LIMIT ?",
 );
 /// The most rows removed in one transaction; the rest waits for the next run, and has no effect in the
 /// meantime.
 const FORGOTTEN_MAX: u32 = 5_000;
-const FORGET: Sql = Sql::or_mysql(
+const FORGET: SqlText = SqlText::or_mysql(
     "DELETE FROM suppression WHERE (tenant, address) IN \
      (SELECT tenant, address FROM suppression WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)",
     "DELETE FROM suppression WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
 );
-static AMONG: Multi = Multi::new(
+static AMONG: MultiRow = MultiRow::new(
     "SELECT address FROM suppression WHERE tenant = ? AND (expires_at IS NULL OR expires_at > ?) AND address IN (",
     1,
     ")",
 );
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[ADD, REMOVE, FIND, LIST, FORGET];
+pub(crate) const STATEMENTS: &[SqlText] = &[ADD, REMOVE, FIND, LIST, FORGET];
 
 /// A sample text, for the test that prepares every statement.
 #[cfg(test)]
-pub(crate) fn multi() -> Sql {
+pub(crate) fn multi() -> SqlText {
     REPORT.sample()
 }
 
 /// The suppressed addresses of a transaction, with and without scopes.
 #[derive(Debug, Default)]
-pub(crate) struct Suppressed {
+pub(crate) struct SuppressedAddresses {
     listed: HashSet<(TenantId, String)>,
     pub(crate) scoped: ScopedMatches,
 }
 
-impl Suppressed {
+impl SuppressedAddresses {
     /// Whether an address gets no mail of this lane.
     pub fn contains(&self, lane: &Lane, address: &str) -> bool {
         let address = address.to_ascii_lowercase();
@@ -103,7 +103,7 @@ impl Suppressed {
     }
 }
 
-impl FromIterator<(TenantId, String)> for Suppressed {
+impl FromIterator<(TenantId, String)> for SuppressedAddresses {
     fn from_iter<I: IntoIterator<Item = (TenantId, String)>>(addresses: I) -> Self {
         Self { listed: addresses.into_iter().collect(), scoped: ScopedMatches::default() }
     }
@@ -114,11 +114,11 @@ pub(crate) type Recipients = BTreeMap<TenantId, BTreeSet<String>>;
 
 /// Reads which of these addresses are suppressed.
 pub(crate) async fn suppressed_of(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     recipients: Recipients,
     now: Time,
-) -> Result<Suppressed, StoreError> {
-    let mut suppressed = Suppressed::default();
+) -> Result<SuppressedAddresses, StoreError> {
+    let mut suppressed = SuppressedAddresses::default();
     for (tenant, addresses) in recipients {
         // Lists written by earlier versions have domains as U-labels.
         let addresses: Vec<String> =
@@ -136,24 +136,27 @@ pub(crate) async fn suppressed_of(
 }
 
 /// Adds suppressions that reports ask for, unless an existing one of the same address lasts longer.
-pub(crate) async fn report(session: &mut dyn Session, asked: Vec<Suppression>) -> Result<(), StoreError> {
+pub(crate) async fn report(
+    session: &mut dyn SqlSession,
+    asked: Vec<SuppressionRecord>,
+) -> Result<(), StoreError> {
     // One row for each address, in order, so that two transactions that add the same addresses lock them in
     // the same order.
-    let mut merged: BTreeMap<(TenantId, String), Suppression> = BTreeMap::new();
+    let mut merged: BTreeMap<(TenantId, String), SuppressionRecord> = BTreeMap::new();
     for one in asked {
         let key = (one.tenant.clone(), one.address.clone());
         if merged.get(&key).is_none_or(|earlier| earlier.yields_to(&one)) {
             merged.insert(key, one);
         }
     }
-    let merged: Vec<Suppression> = merged.into_values().collect();
+    let merged: Vec<SuppressionRecord> = merged.into_values().collect();
     for (sql, run) in REPORT.runs(&merged) {
         session.execute(sql, run.iter().flat_map(row_of).collect()).await?;
     }
     Ok(())
 }
 
-fn row_of(one: &Suppression) -> Vec<Value> {
+fn row_of(one: &SuppressionRecord) -> Vec<Value> {
     values![
         one.tenant.as_str(),
         one.address.as_str(),
@@ -165,18 +168,21 @@ fn row_of(one: &Suppression) -> Vec<Value> {
 }
 
 /// Adds suppressions; each replaces an existing one of the same address.
-pub(crate) async fn add(session: &mut dyn Session, list: &[Suppression]) -> Result<Changed, StoreError> {
+pub(crate) async fn add(
+    session: &mut dyn SqlSession,
+    list: &[SuppressionRecord],
+) -> Result<ChangeResult, StoreError> {
     for one in list {
         session.execute(ADD, row_of(one)).await?;
     }
-    Ok(Changed::Done)
+    Ok(ChangeResult::Done)
 }
 
 pub(crate) async fn remove(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     addresses: &[String],
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     let mut removed = 0;
     for address in addresses.iter().flat_map(|address| EmailAddress::spellings_of(address)) {
         removed += session.execute(REMOVE, values![tenant.as_str(), address.as_str()]).await?;
@@ -184,15 +190,15 @@ pub(crate) async fn remove(
     Ok(was_there(removed))
 }
 
-pub(crate) async fn forget(session: &mut dyn Session, now: Time) -> Result<Changed, StoreError> {
-    session.execute(FORGET, values![now, FORGOTTEN_MAX]).await.map(|_| Changed::Done)
+pub(crate) async fn forget(session: &mut dyn SqlSession, now: Time) -> Result<ChangeResult, StoreError> {
+    session.execute(FORGET, values![now, FORGOTTEN_MAX]).await.map(|_| ChangeResult::Done)
 }
 
 pub(crate) async fn find(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     address: &str,
-) -> Result<Option<Suppression>, StoreError> {
+) -> Result<Option<SuppressionRecord>, StoreError> {
     for address in EmailAddress::spellings_of(address) {
         if let Some(row) = session.rows(FIND, values![tenant.as_str(), address.as_str()]).await?.first() {
             return read(row).map(Some);
@@ -202,17 +208,17 @@ pub(crate) async fn find(
 }
 
 pub(crate) async fn list(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     after: Option<&str>,
     limit: u32,
-) -> Result<Vec<Suppression>, StoreError> {
+) -> Result<Vec<SuppressionRecord>, StoreError> {
     let values = values![tenant.as_str(), after.unwrap_or_default(), limit];
     session.rows(LIST, values).await?.iter().map(read).collect()
 }
 
-fn read(row: &Row) -> Result<Suppression, StoreError> {
-    Ok(Suppression {
+fn read(row: &Row) -> Result<SuppressionRecord, StoreError> {
+    Ok(SuppressionRecord {
         tenant: row.parsed(0)?,
         address: row.text(1)?.to_owned(),
         reason: decode::coded(row.int(2)?, SuppressionReason::from_code)?,

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use postway_domain::{Lane, Status, TenantId, id::BatchCode};
+use postway_domain::{Lane, MessageStatus, TenantId, id::BatchCode};
 
 use crate::{
     error::StoreError,
-    record::{AccountKey, BatchView, Changed, Circuit, Suspension, SuspensionScope, WireCommit},
-    sql::{Row, Session, Sql, Value, decode, multi_row::Multi, values, was_there},
+    record::{
+        AccountKey, BatchRecord, ChangeResult, OpenCircuit, SuspensionRecord, SuspensionScope, WireCommit,
+    },
+    sql::{Row, SqlSession, SqlText, Value, decode, multi_row::MultiRow, values, was_there},
 };
 
 /// Whether a lane is suspended, written as three separate lookups: as one condition, every suspension of the
@@ -31,17 +33,17 @@ macro_rules! is_suspended {
 }
 pub(crate) use is_suspended;
 
-const SUSPEND: Sql = Sql::or_mysql(
+const SUSPEND: SqlText = SqlText::or_mysql(
     "INSERT INTO suspension (tenant, kind, code, since) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
     "INSERT INTO suspension (tenant, kind, code, since) VALUES (?, ?, ?, ?)",
 );
-const ACTIVATE: Sql = Sql::same("DELETE FROM suspension WHERE tenant = ? AND kind = ? AND code = ?");
-const LIST: Sql =
-    Sql::same("SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? ORDER BY kind, code");
+const ACTIVATE: SqlText = SqlText::same("DELETE FROM suspension WHERE tenant = ? AND kind = ? AND code = ?");
+const LIST: SqlText =
+    SqlText::same("SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? ORDER BY kind, code");
 /// Whether a tenant is suspended, and which of its accounts are. Rows of kind 9 and 8 say that the tenant has
 /// suppressions, and a directory of recipients: most have neither, and then no recipient need be looked up.
 /// Kind 7 says that the installation has suppressions.
-static OF_TENANTS: Multi = Multi::of_pieces(
+static OF_TENANTS: MultiRow = MultiRow::of_pieces(
     "",
     "SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? AND kind IN (0, 2) UNION ALL \
      SELECT tenant, 9, '', 0 FROM (SELECT tenant FROM suppression WHERE tenant = ? LIMIT 1) AS listed UNION ALL \
@@ -51,7 +53,7 @@ static OF_TENANTS: Multi = Multi::of_pieces(
     " UNION ALL SELECT tenant, 7, '', 0 FROM (SELECT tenant FROM scoped_suppression WHERE tenant = '' LIMIT 1) AS everywhere",
 );
 /// Batches are looked up by name, because a tenant may have any number of suspended ones.
-static OF_BATCHES: Multi = Multi::of_pieces(
+static OF_BATCHES: MultiRow = MultiRow::of_pieces(
     "",
     "SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? AND kind = 1 AND code = ?",
     " UNION ALL ",
@@ -61,7 +63,7 @@ const ALL_HAVE_LIST: i64 = 7;
 const HAS_LIST: i64 = 9;
 const KNOWS_RECIPIENTS: i64 = 8;
 /// A batch exists if it has a lane, or was suspended before its first message.
-const BATCHES: Sql = Sql::same(
+const BATCHES: SqlText = SqlText::same(
     "SELECT b.code, s.since FROM (SELECT code FROM (SELECT DISTINCT batch AS code FROM lane WHERE tenant = ? AND batch > ? \
      ORDER BY batch LIMIT ?) AS used UNION SELECT code FROM (SELECT code FROM suspension WHERE tenant = ? AND kind = 1 \
      AND code > ? ORDER BY code LIMIT ?) AS paused) AS b \
@@ -77,7 +79,7 @@ macro_rules! states {
     };
 }
 /// Counted in the order of the index of waiting messages, which MySQL has on a generated column.
-const WAITING: Sql = Sql::or_mysql(
+const WAITING: SqlText = SqlText::or_mysql(
     "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l JOIN message m ON m.lane = l.id WHERE l.tenant = ? AND l.batch = ? \
      AND m.due_at IS NOT NULL LIMIT ?) AS found",
     "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l JOIN message m ON m.due_lane = l.id WHERE l.tenant = ? \
@@ -85,7 +87,7 @@ const WAITING: Sql = Sql::or_mysql(
 );
 /// PostgreSQL would read all of a lane in its index before the first message. It follows the index instead if
 /// row values are compared and the limit is not known to its plan.
-pub(crate) const STATES: Sql = Sql::of_each(
+pub(crate) const STATES: SqlText = SqlText::of_each(
     states!("JOIN message m ON m.lane = l.id"),
     states!(
         "CROSS JOIN LATERAL (SELECT o.status FROM message o WHERE (o.lane, o.uid) >= (l.id, '\\x') \
@@ -94,12 +96,13 @@ pub(crate) const STATES: Sql = Sql::of_each(
     ),
     states!("JOIN message m ON m.lane = l.id"),
 );
-const _: () = assert!(BatchView::COUNTED_MAX == 10_000);
+const _: () = assert!(BatchRecord::COUNTED_MAX == 10_000);
 /// The accounts of a tenant, which may have any number of lanes; or those that ever had mail of one of its
 /// batches.
-const ACCOUNTS: Sql = Sql::same("SELECT id FROM account WHERE tenant = ?");
-const ACCOUNTS_OF_BATCH: Sql = Sql::same("SELECT DISTINCT account FROM lane WHERE tenant = ? AND batch = ?");
-const OPEN_CIRCUIT: Sql = Sql::or_mysql(
+const ACCOUNTS: SqlText = SqlText::same("SELECT id FROM account WHERE tenant = ?");
+const ACCOUNTS_OF_BATCH: SqlText =
+    SqlText::same("SELECT DISTINCT account FROM lane WHERE tenant = ? AND batch = ?");
+const OPEN_CIRCUIT: SqlText = SqlText::or_mysql(
     "INSERT INTO circuit (tenant, account, code, reason, opened_at, open_until, faults) VALUES (?, ?, ?, ?, ?, ?, ?) \
      ON CONFLICT (tenant, account) DO UPDATE SET code = excluded.code, reason = excluded.reason, \
      open_until = excluded.open_until, faults = excluded.faults",
@@ -107,20 +110,20 @@ const OPEN_CIRCUIT: Sql = Sql::or_mysql(
      ON DUPLICATE KEY UPDATE code = VALUES(code), reason = VALUES(reason), open_until = VALUES(open_until), \
      faults = VALUES(faults)",
 );
-const CLOSE_CIRCUIT: Sql = Sql::same("DELETE FROM circuit WHERE tenant = ? AND account = ?");
-const CIRCUIT: Sql = Sql::same(
+const CLOSE_CIRCUIT: SqlText = SqlText::same("DELETE FROM circuit WHERE tenant = ? AND account = ?");
+const CIRCUIT: SqlText = SqlText::same(
     "SELECT tenant, account, code, reason, opened_at, open_until, faults FROM circuit \
      WHERE tenant = ? AND account = ?",
 );
-const CIRCUITS_OF: Sql = Sql::same(
+const CIRCUITS_OF: SqlText = SqlText::same(
     "SELECT tenant, account, code, reason, opened_at, open_until, faults FROM circuit WHERE tenant = ? \
      ORDER BY account",
 );
-const CIRCUITS: Sql = Sql::same(
+const CIRCUITS: SqlText = SqlText::same(
     "SELECT tenant, account, code, reason, opened_at, open_until, faults FROM circuit ORDER BY tenant, account",
 );
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[
+pub(crate) const STATEMENTS: &[SqlText] = &[
     SUSPEND,
     ACTIVATE,
     LIST,
@@ -138,7 +141,7 @@ pub(crate) const STATEMENTS: &[Sql] = &[
 
 /// Sample texts, for the test that prepares every statement.
 #[cfg(test)]
-pub(crate) fn multi() -> [&'static Multi; 2] {
+pub(crate) fn multi() -> [&'static MultiRow; 2] {
     [&OF_TENANTS, &OF_BATCHES]
 }
 
@@ -168,15 +171,15 @@ impl GateQuestion {
 /// What is suspended, for the tenants of one transaction, and which of them have suppressions or a directory
 /// of recipients.
 #[derive(Debug, Default)]
-pub(crate) struct Gates {
+pub(crate) struct SuspensionGates {
     paused: HashMap<TenantId, HashSet<SuspensionScope>>,
     with_list: HashSet<TenantId>,
     all_have_list: bool,
     with_recipients: HashSet<TenantId>,
 }
 
-impl Gates {
-    pub fn add(&mut self, suspension: Suspension) {
+impl SuspensionGates {
+    pub fn add(&mut self, suspension: SuspensionRecord) {
         self.paused.entry(suspension.tenant).or_default().insert(suspension.scope);
     }
 
@@ -219,10 +222,10 @@ impl Gates {
 
 /// Reads which of the tenants, accounts and batches in `asked` are suspended.
 pub(crate) async fn suspensions_of(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     asked: GateQuestion,
-) -> Result<Gates, StoreError> {
-    let mut gates = Gates::default();
+) -> Result<SuspensionGates, StoreError> {
+    let mut gates = SuspensionGates::default();
     let batches: Vec<(TenantId, BatchCode)> = asked.batches.into_iter().collect();
     add_batches(session, &batches, &mut gates).await?;
     let tenants: Vec<TenantId> = asked.tenants.into_iter().collect();
@@ -242,19 +245,19 @@ pub(crate) async fn suspensions_of(
 
 /// Adds the suspended ones of these batches of a tenant.
 pub(crate) async fn suspended_batches(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     codes: impl Iterator<Item = &BatchCode>,
-    gates: &mut Gates,
+    gates: &mut SuspensionGates,
 ) -> Result<(), StoreError> {
     let batches: Vec<(TenantId, BatchCode)> = codes.map(|code| (tenant.clone(), code.clone())).collect();
     add_batches(session, &batches, gates).await
 }
 
 async fn add_batches(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     batches: &[(TenantId, BatchCode)],
-    gates: &mut Gates,
+    gates: &mut SuspensionGates,
 ) -> Result<(), StoreError> {
     for (sql, run) in OF_BATCHES.runs(batches) {
         let names = run.iter().flat_map(|(tenant, code)| [tenant.as_str(), code.as_str()]);
@@ -266,27 +269,27 @@ async fn add_batches(
 }
 
 pub(crate) async fn suspend(
-    session: &mut dyn Session,
-    suspension: &Suspension,
-) -> Result<Changed, StoreError> {
+    session: &mut dyn SqlSession,
+    suspension: &SuspensionRecord,
+) -> Result<ChangeResult, StoreError> {
     let (kind, code) = suspension.scope.parts();
     let values = values![suspension.tenant.as_str(), kind, code, suspension.since];
-    Ok(if session.insert(SUSPEND, values).await? { Changed::Done } else { Changed::Already })
+    Ok(if session.insert(SUSPEND, values).await? { ChangeResult::Done } else { ChangeResult::Already })
 }
 
 pub(crate) async fn activate(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     scope: &SuspensionScope,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     let (kind, code) = scope.parts();
     let rows = session.execute(ACTIVATE, values![tenant.as_str(), kind, code]).await?;
-    Ok(if rows == 1 { Changed::Done } else { Changed::Already })
+    Ok(if rows == 1 { ChangeResult::Done } else { ChangeResult::Already })
 }
 
 /// The accounts whose mail a suspension may block.
 pub(crate) async fn accounts_in(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     scope: &SuspensionScope,
 ) -> Result<Vec<AccountKey>, StoreError> {
@@ -303,63 +306,63 @@ pub(crate) async fn accounts_in(
 }
 
 pub(crate) async fn list(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
-) -> Result<Vec<Suspension>, StoreError> {
+) -> Result<Vec<SuspensionRecord>, StoreError> {
     session.rows(LIST, values![tenant.as_str()]).await?.iter().map(read).collect()
 }
 
-fn read(row: &Row) -> Result<Suspension, StoreError> {
+fn read(row: &Row) -> Result<SuspensionRecord, StoreError> {
     let scope = match row.int(1)? {
         0 => SuspensionScope::Tenant,
         1 => SuspensionScope::Batch(row.parsed(2)?),
         2 => SuspensionScope::Account(row.parsed(2)?),
         kind => return Err(StoreError::Unexpected(format!("a suspension of the unknown kind {kind}"))),
     };
-    Ok(Suspension { tenant: row.parsed(0)?, scope, since: row.time(3)? })
+    Ok(SuspensionRecord { tenant: row.parsed(0)?, scope, since: row.time(3)? })
 }
 
 pub(crate) async fn batches(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     after: Option<&BatchCode>,
     limit: u32,
-) -> Result<Vec<BatchView>, StoreError> {
+) -> Result<Vec<BatchRecord>, StoreError> {
     let id = tenant.as_str();
     let after = after.map_or("", |code| code.as_str());
     let values = values![id, after, limit, id, after, limit, id, limit];
     let mut batches = Vec::new();
     for row in session.rows(BATCHES, values).await? {
         let code: BatchCode = row.parsed(0)?;
-        let waiting = count(session, WAITING, values![id, code.as_str(), BatchView::WAITING_MAX]).await?;
-        batches.push(BatchView { code, suspended_since: row.opt_time(1)?, waiting });
+        let waiting = count(session, WAITING, values![id, code.as_str(), BatchRecord::WAITING_MAX]).await?;
+        batches.push(BatchRecord { code, suspended_since: row.opt_time(1)?, waiting });
     }
     Ok(batches)
 }
 
 /// The number of a batch's messages in each status.
 pub(crate) async fn batch_states(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     code: &BatchCode,
-) -> Result<BTreeMap<Status, i64>, StoreError> {
-    let values = values![tenant.as_str(), code.as_str(), BatchView::COUNTED_MAX];
-    let read = |row: &Row| Ok((decode::coded(row.int(0)?, Status::from_code)?, row.int(1)?));
+) -> Result<BTreeMap<MessageStatus, i64>, StoreError> {
+    let values = values![tenant.as_str(), code.as_str(), BatchRecord::COUNTED_MAX];
+    let read = |row: &Row| Ok((decode::coded(row.int(0)?, MessageStatus::from_code)?, row.int(1)?));
     session.rows(STATES, values).await?.iter().map(read).collect()
 }
 
 pub(crate) async fn count(
-    session: &mut dyn Session,
-    sql: Sql,
+    session: &mut dyn SqlSession,
+    sql: SqlText,
     values: Vec<Value>,
 ) -> Result<i64, StoreError> {
     session.rows(sql, values).await?.first().map_or(Ok(0), |row| row.int(0))
 }
 
 pub(crate) async fn open_circuit(
-    session: &mut dyn Session,
-    circuit: &Circuit,
-) -> Result<Changed, StoreError> {
+    session: &mut dyn SqlSession,
+    circuit: &OpenCircuit,
+) -> Result<ChangeResult, StoreError> {
     let values = values![
         circuit.key.tenant.as_str(),
         circuit.key.account.as_str(),
@@ -369,28 +372,28 @@ pub(crate) async fn open_circuit(
         circuit.open_until,
         circuit.faults,
     ];
-    session.execute(OPEN_CIRCUIT, values).await.map(|_| Changed::Done)
+    session.execute(OPEN_CIRCUIT, values).await.map(|_| ChangeResult::Done)
 }
 
 pub(crate) async fn close_circuit(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     key: &AccountKey,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     session.execute(CLOSE_CIRCUIT, values![key.tenant.as_str(), key.account.as_str()]).await.map(was_there)
 }
 
 pub(crate) async fn circuit(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     key: &AccountKey,
-) -> Result<Option<Circuit>, StoreError> {
+) -> Result<Option<OpenCircuit>, StoreError> {
     let rows = session.rows(CIRCUIT, values![key.tenant.as_str(), key.account.as_str()]).await?;
     rows.first().map(read_circuit).transpose()
 }
 
 pub(crate) async fn circuits(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: Option<&TenantId>,
-) -> Result<Vec<Circuit>, StoreError> {
+) -> Result<Vec<OpenCircuit>, StoreError> {
     let rows = match tenant {
         Some(tenant) => session.rows(CIRCUITS_OF, values![tenant.as_str()]).await?,
         None => session.rows(CIRCUITS, values![]).await?,
@@ -398,8 +401,8 @@ pub(crate) async fn circuits(
     rows.iter().map(read_circuit).collect()
 }
 
-fn read_circuit(row: &Row) -> Result<Circuit, StoreError> {
-    Ok(Circuit {
+fn read_circuit(row: &Row) -> Result<OpenCircuit, StoreError> {
+    Ok(OpenCircuit {
         key: AccountKey { tenant: row.parsed(0)?, account: row.parsed(1)? },
         code: row.text(2)?.to_owned(),
         reason: row.text(3)?.to_owned(),

@@ -13,7 +13,7 @@ use object_store::{
 };
 use url::Url;
 
-use super::{BlobError, BlobFolder, Depot};
+use super::{BlobError, BlobFolder, BlobStorage};
 use crate::record::BlobName;
 
 /// How often and how long a request is tried at most: callers have their own retries.
@@ -31,7 +31,10 @@ pub(crate) fn parts(name: &BlobName) -> [String; 3] {
 }
 
 /// Opens the location of a URL with these options.
-pub(super) fn open(url: &str, options: impl Iterator<Item = (String, String)>) -> Result<Depot, BlobError> {
+pub(super) fn open(
+    url: &str,
+    options: impl Iterator<Item = (String, String)>,
+) -> Result<BlobStorage, BlobError> {
     // Errors do not repeat the URL: it may contain a password.
     let wrong = |reason: &dyn Display| BlobError::NoPlace(reason.to_string());
     let failed = |error: object_store::Error| wrong(&error);
@@ -43,7 +46,7 @@ pub(super) fn open(url: &str, options: impl Iterator<Item = (String, String)>) -
             let root = root.ok_or_else(|| wrong(&"a folder is given as file:///path"))?;
             let folder = BlobFolder::open(root.clone()).map_err(|error| wrong(&error))?;
             let objects = Arc::new(LocalFileSystem::new_with_prefix(root).map_err(failed)?);
-            Ok(Depot { objects, prefix: Path::default(), signer: None, folder: Some(folder) })
+            Ok(BlobStorage { objects, prefix: Path::default(), signer: None, folder: Some(folder) })
         }
         "s3" => {
             let set =
@@ -84,8 +87,8 @@ fn with_options<B, K: FromStr>(
     keyed.fold(builder, |builder, (key, value)| set(builder, key, value))
 }
 
-fn remote(objects: impl ObjectStore + Signer, url: &Url) -> Result<Depot, BlobError> {
+fn remote(objects: impl ObjectStore + Signer, url: &Url) -> Result<BlobStorage, BlobError> {
     let prefix = Path::from_url_path(url.path()).map_err(|error| BlobError::NoPlace(error.to_string()))?;
     let objects = Arc::new(objects);
-    Ok(Depot { objects: objects.clone(), prefix, signer: Some(objects), folder: None })
+    Ok(BlobStorage { objects: objects.clone(), prefix, signer: Some(objects), folder: None })
 }

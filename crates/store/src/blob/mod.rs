@@ -1,8 +1,8 @@
 //! Bytes outside the database: bodies too large for a row, and files that mail links to.
 //!
 //! Each content of a tenant is stored once, in a folder or in object storage. The database assigns the name
-//! before the blob is written ([`crate::Blobs`]), and says when nothing refers to it any more; only then is
-//! it deleted. What [`Depot::put`] returns is durable. What [`Depot::get`] returns is what was put: a damaged
+//! before the blob is written ([`crate::BlobNameStore`]), and says when nothing refers to it any more; only then is
+//! it deleted. What [`BlobStorage::put`] returns is durable. What [`BlobStorage::get`] returns is what was put: a damaged
 //! blob is an error, never mail.
 
 mod disposition;
@@ -32,8 +32,8 @@ use url::Url;
 
 use self::folder::BlobFolder;
 use crate::{
-    port::Blobs,
-    record::{BlobName, BlobRef, Body},
+    port::BlobNameStore,
+    record::{BlobName, BlobRef, StoredBody},
 };
 
 pub use self::error::BlobError;
@@ -53,7 +53,7 @@ const DELETIONS_AT_ONCE: usize = 8;
 
 /// The storage of blobs.
 #[derive(Debug)]
-pub struct Depot {
+pub struct BlobStorage {
     objects: Arc<dyn ObjectStore>,
     /// The prefix of all blobs.
     prefix: Path,
@@ -62,7 +62,7 @@ pub struct Depot {
     folder: Option<BlobFolder>,
 }
 
-impl Depot {
+impl BlobStorage {
     /// Opens `file:///path`, `s3://bucket/prefix`, `az://container/prefix` or `gs://bucket/prefix`.
     /// Credentials and endpoints come from the environment: `AWS_…`, `AZURE_…`, `GOOGLE_…`.
     pub fn open(url: &str) -> Result<Self, BlobError> {
@@ -90,22 +90,22 @@ impl Depot {
     /// Stores bytes inline if they are few, else in a blob.
     pub async fn keep(
         &self,
-        store: &dyn Blobs,
+        store: &dyn BlobNameStore,
         tenant: &TenantId,
         bytes: Bytes,
         inline_bytes_max: usize,
         now: Time,
-    ) -> Result<Body, BlobError> {
+    ) -> Result<StoredBody, BlobError> {
         if bytes.len() <= inline_bytes_max {
-            return Ok(Body::Inline(bytes));
+            return Ok(StoredBody::Inline(bytes));
         }
-        self.put(store, tenant, bytes, now).await.map(Body::Blob)
+        self.put(store, tenant, bytes, now).await.map(StoredBody::Blob)
     }
 
     /// Stores bytes in a blob. Something must refer to it within [`RESERVED_FOR`].
     pub async fn put(
         &self,
-        store: &dyn Blobs,
+        store: &dyn BlobNameStore,
         tenant: &TenantId,
         bytes: Bytes,
         now: Time,
@@ -132,10 +132,10 @@ impl Depot {
     }
 
     /// The bytes of a body, inline or from its blob.
-    pub async fn resolve(&self, tenant: &TenantId, body: Body) -> Result<Bytes, BlobError> {
+    pub async fn resolve(&self, tenant: &TenantId, body: StoredBody) -> Result<Bytes, BlobError> {
         match body {
-            Body::Inline(bytes) => Ok(bytes),
-            Body::Blob(blob) => self.get(tenant, &blob).await,
+            StoredBody::Inline(bytes) => Ok(bytes),
+            StoredBody::Blob(blob) => self.get(tenant, &blob).await,
         }
     }
 
@@ -220,7 +220,12 @@ impl Depot {
     /// Deletes at most `limit` blobs that nothing refers to and that were reserved before `before`, and
     /// temporary files of writers that died before then. Returns the number of deleted blobs; those that
     /// could not be deleted are tried again by the next sweep.
-    pub async fn sweep(&self, store: &dyn Blobs, before: Time, limit: u32) -> Result<usize, BlobError> {
+    pub async fn sweep(
+        &self,
+        store: &dyn BlobNameStore,
+        before: Time,
+        limit: u32,
+    ) -> Result<usize, BlobError> {
         if let Some(folder) = &self.folder {
             folder.clear(before).await?;
         }

@@ -6,12 +6,12 @@
 
 use object_store::{ObjectStoreExt, PutPayload, path::Path};
 
-use super::{BlobError, Depot};
+use super::{BlobError, BlobStorage};
 
 /// The folder of markers: never the name of a folder of blobs.
 const MARKS: &str = "nodes";
 
-impl Depot {
+impl BlobStorage {
     /// Whether blobs are in a folder, which other nodes may have under the same name without sharing it.
     pub fn is_folder(&self) -> bool {
         self.folder.is_some()
@@ -58,9 +58,10 @@ mod tests {
     #[tokio::test]
     async fn a_mark_is_seen_by_who_shares_the_folder_alone() {
         let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
-        let open = |folder: &TempDir| Depot::open(&format!("file://{}", folder.path().display())).unwrap();
+        let open =
+            |folder: &TempDir| BlobStorage::open(&format!("file://{}", folder.path().display())).unwrap();
         let [first, beside, apart] = [&folders[0], &folders[0], &folders[1]].map(open);
-        assert!(first.is_folder() && !Depot::memory().is_folder());
+        assert!(first.is_folder() && !BlobStorage::memory().is_folder());
         let node = [7; 16];
         first.leave_mark(&node).await.unwrap();
         first.leave_mark(&node).await.unwrap();

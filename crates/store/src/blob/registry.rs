@@ -9,11 +9,11 @@ use postway_domain::Time;
 use crate::{
     error::StoreError,
     record::BlobName,
-    sql::{Row, Session, Sql, Value, values},
+    sql::{Row, SqlSession, SqlText, Value, values},
 };
 
 /// Reserving is one statement, so that the second of two concurrent callers sees the first.
-const RESERVE: Sql = Sql::or_mysql(
+const RESERVE: SqlText = SqlText::or_mysql(
     "INSERT INTO stored_blob (digest, generation, name, size, reserved_at, condemned) VALUES (?, ?, ?, ?, ?, 0) \
      ON CONFLICT (digest) DO UPDATE SET generation = stored_blob.generation + stored_blob.condemned, condemned = 0, \
      reserved_at = CASE WHEN excluded.reserved_at > stored_blob.reserved_at THEN excluded.reserved_at \
@@ -22,11 +22,12 @@ const RESERVE: Sql = Sql::or_mysql(
      ON DUPLICATE KEY UPDATE generation = generation + condemned, condemned = 0, \
      reserved_at = GREATEST(reserved_at, VALUES(reserved_at))",
 );
-const GENERATION: Sql = Sql::same("SELECT digest, generation, name FROM stored_blob WHERE digest = ?");
-const RENAME: Sql = Sql::same("UPDATE stored_blob SET name = ? WHERE digest = ?");
+const GENERATION: SqlText =
+    SqlText::same("SELECT digest, generation, name FROM stored_blob WHERE digest = ?");
+const RENAME: SqlText = SqlText::same("UPDATE stored_blob SET name = ? WHERE digest = ?");
 /// The next blobs, the oldest first, each with its generation if nothing refers to it. Read beside the
 /// writers. Nearly all are referred to, so the limit is on the blobs examined and not on those found.
-const PAGE: Sql = Sql::same(
+const PAGE: SqlText = SqlText::same(
     "SELECT b.digest, b.reserved_at, CASE WHEN b.condemned = 1 OR NOT (\
      EXISTS (SELECT 1 FROM content c WHERE c.raw_blob = b.name) \
      OR EXISTS (SELECT 1 FROM content c WHERE c.payload_blob = b.name) \
@@ -36,19 +37,21 @@ const PAGE: Sql = Sql::same(
      (SELECT digest, generation, name, reserved_at, condemned FROM stored_blob WHERE reserved_at >= ? AND reserved_at < ? \
      AND (reserved_at > ? OR digest > ?) ORDER BY reserved_at, digest LIMIT ?) AS b ORDER BY b.reserved_at, b.digest",
 );
-const IS_REFERENCED: Sql = Sql::same(
+const IS_REFERENCED: SqlText = SqlText::same(
     "SELECT 1 FROM content c WHERE c.raw_blob = ? UNION ALL SELECT 1 FROM content c WHERE c.payload_blob = ? \
      UNION ALL SELECT 1 FROM link l WHERE l.blob = ? UNION ALL SELECT 1 FROM inbound_body i WHERE i.raw_blob = ? \
      UNION ALL SELECT 1 FROM pec_receipt p WHERE p.raw_blob = ? LIMIT 1",
 );
 /// The number of columns that contain names of blobs.
 const REFERRERS: usize = 5;
-const CONDEMN: Sql =
-    Sql::same("UPDATE stored_blob SET condemned = 1 WHERE digest = ? AND generation = ? AND reserved_at < ?");
-const FORGET: Sql =
-    Sql::same("DELETE FROM stored_blob WHERE digest = ? AND generation = ? AND condemned = 1");
+const CONDEMN: SqlText = SqlText::same(
+    "UPDATE stored_blob SET condemned = 1 WHERE digest = ? AND generation = ? AND reserved_at < ?",
+);
+const FORGET: SqlText =
+    SqlText::same("DELETE FROM stored_blob WHERE digest = ? AND generation = ? AND condemned = 1");
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[RESERVE, GENERATION, RENAME, PAGE, IS_REFERENCED, CONDEMN, FORGET];
+pub(crate) const STATEMENTS: &[SqlText] =
+    &[RESERVE, GENERATION, RENAME, PAGE, IS_REFERENCED, CONDEMN, FORGET];
 
 /// The position of a scan over blobs: after this one. It is in memory; a lost scan starts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +78,7 @@ pub(crate) enum BlobJob {
 }
 
 /// Does a job inside the transaction under way. Returns the names it applies to.
-pub(crate) async fn write(session: &mut dyn Session, job: &BlobJob) -> Result<Vec<BlobName>, StoreError> {
+pub(crate) async fn write(session: &mut dyn SqlSession, job: &BlobJob) -> Result<Vec<BlobName>, StoreError> {
     match job {
         BlobJob::Reserve(digest, size, now) => Ok(vec![reserve(session, *digest, *size, *now).await?]),
         BlobJob::Condemn(names, before) => condemn(session, names, *before).await,
@@ -89,7 +92,7 @@ pub(crate) async fn write(session: &mut dyn Session, job: &BlobJob) -> Result<Ve
 }
 
 async fn reserve(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     digest: [u8; 32],
     size: u64,
     now: Time,
@@ -108,7 +111,7 @@ async fn reserve(
 }
 
 async fn condemn(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     names: &[BlobName],
     before: Time,
 ) -> Result<Vec<BlobName>, StoreError> {
@@ -132,7 +135,7 @@ fn read_name(row: &Row) -> Result<BlobName, StoreError> {
 }
 
 pub(crate) async fn read_page(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     after: BlobCursor,
     before: Time,
     limit: u32,

@@ -11,22 +11,22 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{BlobError, Depot, location};
+use super::{BlobError, BlobStorage, location};
 use crate::{
-    Blobs,
+    BlobNameStore,
     conformance::sample::{at, other_tenant, tenant},
     driver::memory::MemoryStore,
-    record::{BlobName, BlobRef, Body},
+    record::{BlobName, BlobRef, StoredBody},
 };
 
-fn folder() -> (Depot, TempDir) {
+fn folder() -> (BlobStorage, TempDir) {
     let folder = TempDir::new().unwrap();
-    let depot = Depot::open(url::Url::from_directory_path(folder.path()).unwrap().as_str()).unwrap();
+    let depot = BlobStorage::open(url::Url::from_directory_path(folder.path()).unwrap().as_str()).unwrap();
     (depot, folder)
 }
 
 /// Object storage with an empty bucket of its own.
-async fn s3() -> Depot {
+async fn s3() -> BlobStorage {
     let moto = tokio::task::spawn_blocking(Moto::shared).await.unwrap();
     let bucket = format!("blobs-{:016x}", rand::random::<u64>());
     let options = [
@@ -61,12 +61,12 @@ fn file_of(folder: &TempDir, name: &BlobName) -> PathBuf {
     location::parts(name).iter().fold(folder.path().to_owned(), |path, part| path.join(part))
 }
 
-async fn put(depot: &Depot, store: &MemoryStore, bytes: &Bytes, ms: i64) -> BlobRef {
+async fn put(depot: &BlobStorage, store: &MemoryStore, bytes: &Bytes, ms: i64) -> BlobRef {
     depot.put(store, &tenant(), bytes.clone(), at(ms)).await.unwrap()
 }
 
 /// What holds wherever blobs are.
-async fn keeps_reads_and_sweeps(depot: Depot) {
+async fn keeps_reads_and_sweeps(depot: BlobStorage) {
     let (store, bytes) = (MemoryStore::new(), Bytes::from(vec![7; 300_000]));
     let blob = put(&depot, &store, &bytes, 0).await;
     assert_eq!(blob.size, 300_000);
@@ -99,15 +99,15 @@ async fn object_storage_keeps_reads_and_sweeps() {
 
 #[tokio::test]
 async fn memory_keeps_reads_and_sweeps() {
-    keeps_reads_and_sweeps(Depot::memory()).await;
+    keeps_reads_and_sweeps(BlobStorage::memory()).await;
 }
 
 #[tokio::test]
 async fn small_bodies_stay_in_their_row() {
-    let (depot, store) = (Depot::memory(), MemoryStore::new());
+    let (depot, store) = (BlobStorage::memory(), MemoryStore::new());
     let tenant = tenant();
     let keep = |bytes: usize| depot.keep(&store, &tenant, Bytes::from(vec![1; bytes]), 100, at(0));
-    assert_eq!(keep(100).await.unwrap(), Body::Inline(Bytes::from(vec![1; 100])));
+    assert_eq!(keep(100).await.unwrap(), StoredBody::Inline(Bytes::from(vec![1; 100])));
     let body = keep(101).await.unwrap();
     assert!(body.blob().is_some_and(|blob| blob.size == 101));
     assert_eq!(depot.resolve(&tenant, body).await.unwrap().len(), 101);
@@ -167,7 +167,7 @@ async fn a_deletion_that_failed_is_tried_again() {
 
 #[tokio::test]
 async fn a_blob_that_comes_back_while_it_is_deleted_stays() {
-    let (depot, store) = (Depot::memory(), MemoryStore::new());
+    let (depot, store) = (BlobStorage::memory(), MemoryStore::new());
     let bytes = Bytes::from_static(b"again");
     let old = put(&depot, &store, &bytes, 0).await;
     let condemned = store.condemn_blobs(at(1), 9).await.unwrap();
@@ -200,7 +200,7 @@ async fn object_storage_signs_downloads_that_carry_their_name() {
 #[test]
 fn a_place_that_is_none_is_refused_with_a_reason() {
     for url in ["", "blobs", "ftp://host/x", "file:relative", "s3://", "file:///proc/no/such"] {
-        let refused = Depot::open(url).unwrap_err();
+        let refused = BlobStorage::open(url).unwrap_err();
         assert!(matches!(&refused, BlobError::NoPlace(reason) if !reason.is_empty()), "{url}: {refused}");
         assert!(!refused.is_transient());
     }

@@ -1,7 +1,8 @@
 //! Taking messages in.
 
 use postway_domain::{
-    EventKind, Priority, RecipientKind, RecipientStatus, State, message::OnDoubt, message::Wait,
+    EventKind, MessagePriority, MessageState, RecipientKind, RecipientStatus, message::OnDoubt,
+    message::ScheduleReason,
 };
 
 use super::{
@@ -16,7 +17,7 @@ use crate::record::{Acceptance, DirectoryChange, NewEvent, NewMessage};
 pub async fn an_accepted_message_reads_back_whole(store: &Shared) {
     let before = store.commits();
     let sample = Sample::new(1)
-        .priority(Priority::High)
+        .priority(MessagePriority::High)
         .batch("spring")
         .client_id("order-1")
         .to("Ada@example.org")
@@ -43,7 +44,7 @@ pub async fn an_accepted_message_reads_back_whole(store: &Shared) {
     assert_eq!(summary.uid, uid);
     assert_eq!(summary.client_id, message.client_id);
     assert_eq!(summary.lane, message.lane);
-    assert_eq!(summary.state, State::Ready);
+    assert_eq!(summary.state, MessageState::Ready);
     assert_eq!((summary.version, summary.attempt, summary.retries, summary.doubts), (1, 0, 0, 0));
     assert_eq!(summary.on_doubt, OnDoubt::Hold);
     assert_eq!((summary.created_at, summary.updated_at), (at(0), at(0)));
@@ -94,15 +95,15 @@ pub async fn answers_come_in_the_order_of_the_messages(store: &Shared) {
 pub async fn a_refused_message_starts_at_its_end(store: &Shared) {
     let list = vec![suppression(sample::TENANT, "ada@example.org")];
     direct(store, DirectoryChange::Suppress(list)).await;
-    let mut message = Sample::new(1).to("ada@example.org").state(State::Invalid, None).build();
+    let mut message = Sample::new(1).to("ada@example.org").state(MessageState::Invalid, None).build();
     message.error = Some(r#"{"code":"INVALID_EMAIL"}"#.to_owned());
     message.events = vec![sample::event(EventKind::Accepted), sample::event(EventKind::Invalid)];
-    let nobody = Sample::new(2).state(State::Invalid, None).build();
+    let nobody = Sample::new(2).state(MessageState::Invalid, None).build();
     let (uid, empty) = (message.uid, NewMessage { recipients: Vec::new(), ..nobody });
     let answers = store.accept(vec![message, empty]).await.unwrap();
     assert_eq!(answers, vec![Acceptance::Accepted { handed_over: false }; 2]);
     let found = record(store, uid).await;
-    assert_eq!((found.summary.state, found.summary.due_at), (State::Invalid, None));
+    assert_eq!((found.summary.state, found.summary.due_at), (MessageState::Invalid, None));
     assert_eq!(found.summary.error.as_deref(), Some(r#"{"code":"INVALID_EMAIL"}"#));
     assert_eq!(found.recipients[0].status, RecipientStatus::Failed);
     let kinds: Vec<_> = found.events.iter().map(|event| event.kind).collect();
@@ -113,12 +114,16 @@ pub async fn a_refused_message_starts_at_its_end(store: &Shared) {
 /// A message that waits for something is stored as waiting for it.
 pub async fn a_message_keeps_the_state_it_comes_with(store: &Shared) {
     let scheduled = accept(store, Sample::new(1).send_at(5_000)).await;
-    let accepted = accept(store, Sample::new(2).state(State::Accepted, None)).await;
+    let accepted = accept(store, Sample::new(2).state(MessageState::Accepted, None)).await;
     let found = record(store, scheduled).await;
-    assert_eq!(found.summary.state, State::Scheduled(Wait::SendAt));
+    assert_eq!(found.summary.state, MessageState::Scheduled(ScheduleReason::SendAt));
     assert_eq!(found.summary.due_at, Some(at(5_000)));
     let found = record(store, accepted).await;
-    assert_eq!((found.summary.state, found.summary.due_at), (State::Accepted, Some(at(0))), "to be prepared");
+    assert_eq!(
+        (found.summary.state, found.summary.due_at),
+        (MessageState::Accepted, Some(at(0))),
+        "to be prepared"
+    );
 }
 
 /// The dispatcher is woken for the account, for later work too, so that it can set its timer.

@@ -1,13 +1,13 @@
 //! Tenants and accounts.
 
-use postway_domain::{Tenant, message::Outcome, secret::Sealed};
+use postway_domain::{Tenant, message::AttemptOutcome, secret::SealedSecret};
 
 use super::{
     Shared,
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
     stage::{self, accept, accept_and_claim, all_at_once, apply, doubt, offer, outcome, woken},
 };
-use crate::record::{Acceptance, Changed, Fence, MessageKey};
+use crate::record::{Acceptance, ChangeResult, MessageKey, WriteFence};
 
 /// The second creator learns that there is one already, and changes nothing.
 pub async fn a_tenant_is_created_once(store: &Shared) {
@@ -25,7 +25,7 @@ pub async fn an_account_reads_back_whole(store: &Shared) {
     let mut account = sample::account(TENANT, "new");
     account.settings.ca_pem = Some("-----BEGIN CERTIFICATE-----\n…".to_owned());
     account.settings.max_connections = 3;
-    account.secret = Some(Sealed(vec![0, 255, 1]));
+    account.secret = Some(SealedSecret(vec![0, 255, 1]));
     account.version = 4;
     account.updated_at = at(9);
     assert!(store.create_account(account.clone()).await.unwrap());
@@ -83,24 +83,25 @@ pub async fn of_concurrent_updates_one_wins(store: &Shared) {
 pub async fn an_account_with_unfinished_mail_stays(store: &Shared) {
     let id = ACCOUNT.parse().unwrap();
     let mut claimed = accept_and_claim(store, Sample::new(1), 1).await;
-    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::InUse);
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), ChangeResult::InUse);
     doubt(store, &mut claimed, None, at(1)).await;
-    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::InUse);
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), ChangeResult::InUse);
     let other = store.delete_account(&tenant(), &OTHER_ACCOUNT.parse().unwrap()).await.unwrap();
-    assert_eq!(other, Changed::Done, "its neighbour can go");
-    assert_eq!(store.delete_account(&other_tenant(), &id).await.unwrap(), Changed::Done);
+    assert_eq!(other, ChangeResult::Done, "its neighbour can go");
+    assert_eq!(store.delete_account(&other_tenant(), &id).await.unwrap(), ChangeResult::Done);
 
     let claimed = {
         let fence = super::stage::late(claimed.token);
-        let answer = postway_domain::message::Input::Settle(Outcome::Failed);
-        let settled = super::stage::step(claimed.uid, fence, postway_domain::State::InDoubt, answer, at(2));
+        let answer = postway_domain::message::TransitionInput::Settle(AttemptOutcome::Failed);
+        let settled =
+            super::stage::step(claimed.uid, fence, postway_domain::MessageState::InDoubt, answer, at(2));
         assert!(apply(store, settled).await);
         accept_and_claim(store, Sample::new(2), 2).await
     };
-    assert!(apply(store, outcome(&claimed, false, Outcome::Failed, at(3))).await);
-    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::Done);
+    assert!(apply(store, outcome(&claimed, false, AttemptOutcome::Failed, at(3))).await);
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), ChangeResult::Done);
     assert_eq!(store.account(&tenant(), &id).await.unwrap(), None);
-    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::Missing);
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), ChangeResult::Missing);
 }
 
 /// Mail that no account would send must not be acknowledged. Mail stored while the account existed is still
@@ -108,9 +109,9 @@ pub async fn an_account_with_unfinished_mail_stays(store: &Shared) {
 pub async fn mail_for_a_deleted_account_is_refused(store: &Shared) {
     let id = OTHER_ACCOUNT.parse().unwrap();
     let by_other = |n| Sample::new(n).from(TENANT, OTHER_ACCOUNT);
-    let invalid = postway_domain::State::Invalid;
+    let invalid = postway_domain::MessageState::Invalid;
     let first = accept(store, by_other(1).client_id("first").state(invalid, None)).await;
-    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::Done);
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), ChangeResult::Done);
     let offers = [
         by_other(2).client_id("second"),
         Sample::new(3),
@@ -160,25 +161,25 @@ pub async fn an_account_is_not_deleted_while_mail_is_accepted_for_it(store: &Sha
         let deleted = answers.iter().find_map(|(_, deleted)| *deleted).unwrap();
         let offered: Vec<&Acceptance> = answers.iter().filter_map(|(offered, _)| offered.as_ref()).collect();
         match deleted {
-            Changed::Done => {
+            ChangeResult::Done => {
                 assert!(offered.iter().all(|one| **one == Acceptance::AccountGone), "{offered:?}")
             }
-            Changed::InUse => assert!(offered.iter().all(|one| one.is_accepted()), "{offered:?}"),
+            ChangeResult::InUse => assert!(offered.iter().all(|one| one.is_accepted()), "{offered:?}"),
             other => panic!("{other:?}"),
         }
         let is_there = store.account(&tenant(), &name.parse().unwrap()).await.unwrap().is_some();
-        assert_eq!(is_there, deleted == Changed::InUse);
+        assert_eq!(is_there, deleted == ChangeResult::InUse);
     }
 }
 
 /// Mail that was replayed after its account was deleted still counts: operators must see that it waits.
 pub async fn mail_without_an_account_counts_as_held(store: &Shared) {
     let claimed = accept_and_claim(store, Sample::new(1), 1).await;
-    assert!(apply(store, outcome(&claimed, false, Outcome::Failed, at(3))).await);
-    assert_eq!(store.delete_account(&tenant(), &ACCOUNT.parse().unwrap()).await.unwrap(), Changed::Done);
+    assert!(apply(store, outcome(&claimed, false, AttemptOutcome::Failed, at(3))).await);
+    assert_eq!(store.delete_account(&tenant(), &ACCOUNT.parse().unwrap()).await.unwrap(), ChangeResult::Done);
     let failed = stage::record(store, claimed.uid).await.summary;
-    let fence = Fence { status: failed.state.status(), token: None, version: Some(failed.version) };
-    let replay = postway_domain::message::Input::Replay;
+    let fence = WriteFence { status: failed.state.status(), token: None, version: Some(failed.version) };
+    let replay = postway_domain::message::TransitionInput::Replay;
     let mut again = stage::step(claimed.uid, fence, failed.state, replay, at(5));
     again.due_at = Some(at(5));
     assert!(apply(store, again).await);
@@ -194,9 +195,9 @@ pub async fn a_default_account_stays(store: &Shared) {
     store.set_default_account(&tenant(), &id).await.unwrap();
     assert_eq!(store.tenant(&tenant()).await.unwrap().unwrap().default_account, Some(id.clone()));
     assert_eq!(store.tenant(&other_tenant()).await.unwrap().unwrap().default_account, None);
-    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::InUse);
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), ChangeResult::InUse);
     store.set_default_account(&tenant(), &OTHER_ACCOUNT.parse().unwrap()).await.unwrap();
-    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::Done);
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), ChangeResult::Done);
 }
 
 /// One tenant's, or everyone's.
@@ -226,6 +227,6 @@ pub async fn a_changed_account_is_woken(store: &Shared) {
     assert!(updated.unwrap());
     assert!(risen, "whoever read it a moment ago must read it again");
     let gone = store.delete_account(&tenant(), &OTHER_ACCOUNT.parse().unwrap()).await.unwrap();
-    assert_eq!(gone, Changed::Done);
+    assert_eq!(gone, ChangeResult::Done);
     assert_eq!(woken(store, 1).await, [sample::key(TENANT, OTHER_ACCOUNT)]);
 }

@@ -6,7 +6,7 @@ use super::{
     Shared,
     sample::{OTHER_TENANT, TENANT, at, other_tenant, tenant},
 };
-use crate::record::{AuditEntry, Changed, DirectoryChange, Suspension, SuspensionScope};
+use crate::record::{AuditEntry, ChangeResult, DirectoryChange, SuspensionRecord, SuspensionScope};
 
 /// The n-th entry.
 fn entry(n: i64, tenant: Option<TenantId>) -> AuditEntry {
@@ -23,11 +23,11 @@ fn entry(n: i64, tenant: Option<TenantId>) -> AuditEntry {
 }
 
 /// Suspends the n-th batch, and says so.
-async fn suspend(store: &Shared, n: i64, tenant: &str, named: bool) -> (AuditEntry, Changed) {
+async fn suspend(store: &Shared, n: i64, tenant: &str, named: bool) -> (AuditEntry, ChangeResult) {
     let tenant: TenantId = tenant.parse().unwrap();
     let entry = entry(n, named.then(|| tenant.clone()));
     let scope = SuspensionScope::Batch(format!("batch-{n}").parse().unwrap());
-    let change = DirectoryChange::Suspend(Suspension { tenant, scope, since: at(n) });
+    let change = DirectoryChange::Suspend(SuspensionRecord { tenant, scope, since: at(n) });
     let changed = store.change(change, Some(entry.clone())).await.unwrap();
     (entry, changed)
 }
@@ -35,7 +35,7 @@ async fn suspend(store: &Shared, n: i64, tenant: &str, named: bool) -> (AuditEnt
 /// Who, what, when, and for which request.
 pub async fn an_entry_reads_back_whole(store: &Shared) {
     let (full, changed) = suspend(store, 6, TENANT, true).await;
-    assert_eq!(changed, Changed::Done);
+    assert_eq!(changed, ChangeResult::Done);
     let (bare, _) = suspend(store, 7, TENANT, false).await;
     assert_eq!(store.audit(None, None, 9).await.unwrap(), [bare, full]);
 }
@@ -43,11 +43,11 @@ pub async fn an_entry_reads_back_whole(store: &Shared) {
 /// What did not happen is not recorded.
 pub async fn an_entry_is_written_only_with_its_change(store: &Shared) {
     let (done, changed) = suspend(store, 1, TENANT, true).await;
-    assert_eq!(changed, Changed::Done);
+    assert_eq!(changed, ChangeResult::Done);
     let (_, changed) = suspend(store, 1, TENANT, true).await;
-    assert_eq!(changed, Changed::Already);
+    assert_eq!(changed, ChangeResult::Already);
     let revoke = DirectoryChange::RevokeKey(tenant(), "nobody".to_owned(), at(2));
-    assert_eq!(store.change(revoke, Some(entry(2, Some(tenant())))).await.unwrap(), Changed::Missing);
+    assert_eq!(store.change(revoke, Some(entry(2, Some(tenant())))).await.unwrap(), ChangeResult::Missing);
     assert_eq!(store.audit(None, None, 9).await.unwrap(), [done]);
 }
 
@@ -57,7 +57,7 @@ pub async fn the_audit_log_goes_back_from_the_newest_page_by_page(store: &Shared
     for n in 0..7 {
         let of = if n % 3 == 0 { OTHER_TENANT } else { TENANT };
         let (entry, changed) = suspend(store, n, of, n != 4).await;
-        assert_eq!(changed, Changed::Done);
+        assert_eq!(changed, ChangeResult::Done);
         theirs.extend((of == OTHER_TENANT).then(|| entry.clone()));
         all.push(entry);
     }
@@ -110,7 +110,7 @@ pub async fn an_erased_address_is_no_target_any_more(store: &Shared) {
     ];
     for one in &entries {
         let change = DirectoryChange::Forget(at(0));
-        assert_eq!(store.change(change, Some(one.clone())).await.unwrap(), Changed::Done);
+        assert_eq!(store.change(change, Some(one.clone())).await.unwrap(), ChangeResult::Done);
     }
     let redact = || DirectoryChange::RedactAudit {
         tenant: tenant(),
@@ -119,7 +119,7 @@ pub async fn an_erased_address_is_no_target_any_more(store: &Shared) {
     };
     for n in 5..7 {
         let erased = store.change(redact(), Some(entry(n, Some(tenant())))).await.unwrap();
-        assert_eq!(erased, Changed::Done, "also where there is nothing left to redact");
+        assert_eq!(erased, ChangeResult::Done, "also where there is nothing left to redact");
     }
     let log = store.audit(None, None, 9).await.unwrap();
     let targets: Vec<&str> = log.iter().rev().map(|entry| entry.target.as_str()).collect();

@@ -5,8 +5,8 @@ use super::{
     sample::{Sample, at},
     stage::{accept, accept_and_claim, all_at_once, apply, commit_wire, outcome},
 };
-use crate::record::{BlobName, BlobRef, Body, Change};
-use postway_domain::message::Outcome;
+use crate::record::{BlobName, BlobRef, MessageChange, StoredBody};
+use postway_domain::message::AttemptOutcome;
 
 async fn reserve(store: &Shared, n: u8, ms: i64) -> BlobName {
     store.reserve_blob([n; 32], 9, at(ms)).await.unwrap()
@@ -16,8 +16,8 @@ async fn condemn(store: &Shared, before_ms: i64) -> Vec<BlobName> {
     store.condemn_blobs(at(before_ms), 99).await.unwrap()
 }
 
-fn body(name: &BlobName) -> Body {
-    Body::Blob(BlobRef { name: name.clone(), size: 9 })
+fn body(name: &BlobName) -> StoredBody {
+    StoredBody::Blob(BlobRef { name: name.clone(), size: 9 })
 }
 
 /// The same content of the same tenant is one blob.
@@ -64,7 +64,7 @@ pub async fn a_blob_that_was_in_use_is_condemned_once_nothing_refers_to_it(store
     let mut claimed = accept_and_claim(store, sample, 1).await;
     assert!(commit_wire(store, &mut claimed, at(1)).await);
     assert_eq!(condemn(store, 1_000).await, []);
-    let erase = Change { erases_bodies: true, ..outcome(&claimed, true, Outcome::Sent, at(2)) };
+    let erase = MessageChange { erases_bodies: true, ..outcome(&claimed, true, AttemptOutcome::Sent, at(2)) };
     assert!(apply(store, erase).await);
     assert_eq!(condemn(store, 1_000).await, [name]);
 }

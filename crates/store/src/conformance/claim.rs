@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use postway_domain::{
-    EventKind, Priority, RecipientStatus, State,
+    EventKind, MessagePriority, MessageState, RecipientStatus,
     dsn::DsnWishes,
     fairness::AGEING_MS,
-    message::{Outcome, Wait},
+    message::{AttemptOutcome, ScheduleReason},
 };
 
 use super::{
@@ -18,14 +18,15 @@ use super::{
         record, request, uids,
     },
 };
-use crate::record::{AccountWant, Change, Content, DueAccount, QueueState, RecipientChange};
+use crate::record::{AccountWant, DueAccount, MessageChange, MessageContent, QueueState, RecipientChange};
 
 /// Inside a lane: by due time, then by uid.
 pub async fn due_messages_come_oldest_first(store: &Shared) {
     let late = accept(store, Sample::new(1).created(300)).await;
     let second = accept(store, Sample::new(9).created(100)).await;
     let first = accept(store, Sample::new(2).created(100)).await;
-    let due_before_all = accept(store, Sample::new(3).created(200).state(State::Ready, Some(at(50)))).await;
+    let due_before_all =
+        accept(store, Sample::new(3).created(200).state(MessageState::Ready, Some(at(50)))).await;
     assert_eq!(uids(&claim(store, 1, at(1_000), 10).await), [due_before_all, first, second, late]);
     assert!(claim(store, 2, at(1_000), 10).await.is_empty(), "what is claimed is gone from the queue");
 }
@@ -35,13 +36,16 @@ pub async fn what_the_sender_wishes_to_be_told_comes_with_the_claim(store: &Shar
     let wishes = r#"{"ret":"HDRS","envid":"QQ314159","recipients":
         {"ann@example.org":{"notify":"SUCCESS,DELAY","orcpt":"rfc822;ann+40elsewhere.example"}}}"#;
     let wishes: DsnWishes = serde_json::from_str(wishes).unwrap();
-    let wished = |content: &mut Content| content.dsn = Some(wishes.clone());
+    let wished = |content: &mut MessageContent| content.dsn = Some(wishes.clone());
     let first = accept(store, Sample::new(1).to("ann@example.org").content(wished)).await;
     let plain = accept(store, Sample::new(2).to("ann@example.org")).await;
     let claimed = claim(store, 1, at(1_000), 10).await;
     assert_eq!(uids(&claimed), [first, plain]);
     assert_eq!((claimed[0].dsn.as_ref(), claimed[1].dsn.as_ref()), (Some(&wishes), None));
-    let retry = Change { due_at: Some(at(2_000)), ..outcome(&claimed[0], false, Outcome::Retry, at(1_500)) };
+    let retry = MessageChange {
+        due_at: Some(at(2_000)),
+        ..outcome(&claimed[0], false, AttemptOutcome::Retry, at(1_500))
+    };
     assert!(apply(store, retry).await);
     assert_eq!(claim(store, 2, at(3_000), 10).await[0].dsn.as_ref(), Some(&wishes));
 }
@@ -52,8 +56,8 @@ pub async fn what_cannot_go_now_is_left(store: &Shared) {
     let lives = accept(store, Sample::new(2).expires(1_001)).await;
     accept(store, Sample::new(3).send_at(1_001)).await;
     accept(store, Sample::new(4).expires(1_000)).await;
-    accept(store, Sample::new(5).state(State::Accepted, None)).await;
-    accept(store, Sample::new(6).state(State::Scheduled(Wait::Fetch), Some(at(0)))).await;
+    accept(store, Sample::new(5).state(MessageState::Accepted, None)).await;
+    accept(store, Sample::new(6).state(MessageState::Scheduled(ScheduleReason::Fetch), Some(at(0)))).await;
     accept(store, Sample::new(7).from(TENANT, OTHER_ACCOUNT)).await;
     accept(store, Sample::new(8).from(OTHER_TENANT, ACCOUNT)).await;
     assert_eq!(uids(&claim(store, 1, at(1_000), 10).await), [lives, due]);
@@ -71,7 +75,7 @@ pub async fn a_doubt_past_its_time_is_claimed(store: &Shared) {
 
 /// What a claim cannot take does not use up its room.
 pub async fn a_fetch_at_the_head_holds_nobody_back(store: &Shared) {
-    accept(store, Sample::new(1).state(State::Scheduled(Wait::Fetch), Some(at(0)))).await;
+    accept(store, Sample::new(1).state(MessageState::Scheduled(ScheduleReason::Fetch), Some(at(0)))).await;
     accept(store, Sample::new(2).expires(50)).await;
     let behind = accept(store, Sample::new(3)).await;
     assert_eq!(uids(&claim(store, 1, at(100), 1).await), [behind]);
@@ -98,22 +102,25 @@ pub async fn a_lane_in_order_gives_out_one_at_a_time(store: &Shared) {
     let first = claim(store, 1, at(1), 10).await;
     assert_eq!(uids(&first), [forwards[0], other]);
     assert!(claim(store, 2, at(1), 10).await.is_empty(), "each of the lanes has one on its way");
-    let retry = Change { due_at: Some(at(9_000)), ..outcome(&first[0], false, Outcome::Retry, at(2)) };
+    let retry =
+        MessageChange { due_at: Some(at(9_000)), ..outcome(&first[0], false, AttemptOutcome::Retry, at(2)) };
     assert!(apply(store, retry).await);
     let second = claim(store, 3, at(2), 10).await;
     assert_eq!(uids(&second), [forwards[1]]);
-    assert!(apply(store, outcome(&second[0], false, Outcome::Failed, at(3))).await);
+    assert!(apply(store, outcome(&second[0], false, AttemptOutcome::Failed, at(3))).await);
     assert_eq!(uids(&claim(store, 4, at(3), 10).await), [forwards[2]]);
 }
 
 /// Lanes are served in the order of `fairness::order`, each as far as it goes.
 pub async fn urgent_lanes_go_first_and_old_ones_catch_up(store: &Shared) {
     let now_ms = 10 * AGEING_MS;
-    let normal = accept(store, Sample::new(1).priority(Priority::Normal).created(now_ms - 2)).await;
-    let aged = accept(store, Sample::new(2).priority(Priority::Low).created(now_ms - 3 * AGEING_MS)).await;
-    let high = accept(store, Sample::new(3).priority(Priority::High).created(now_ms - 9)).await;
-    let urgent = accept(store, Sample::new(4).priority(Priority::Immediate).created(now_ms)).await;
-    let urgent_later = accept(store, Sample::new(5).priority(Priority::Immediate).created(now_ms)).await;
+    let normal = accept(store, Sample::new(1).priority(MessagePriority::Normal).created(now_ms - 2)).await;
+    let aged =
+        accept(store, Sample::new(2).priority(MessagePriority::Low).created(now_ms - 3 * AGEING_MS)).await;
+    let high = accept(store, Sample::new(3).priority(MessagePriority::High).created(now_ms - 9)).await;
+    let urgent = accept(store, Sample::new(4).priority(MessagePriority::Immediate).created(now_ms)).await;
+    let urgent_later =
+        accept(store, Sample::new(5).priority(MessagePriority::Immediate).created(now_ms)).await;
     let claimed = uids(&claim(store, 1, at(now_ms), 10).await);
     assert_eq!(claimed, [urgent, urgent_later, aged, high, normal]);
 }
@@ -145,7 +152,7 @@ pub async fn a_claim_is_written_with_lease_event_and_counters(store: &Shared) {
     assert_eq!(recipients, [(0, &message.recipients[0].address, message.recipients[0].kind)]);
 
     let found = record(store, uid).await;
-    assert_eq!(found.summary.state, State::Sending { wire_committed: false });
+    assert_eq!(found.summary.state, MessageState::Sending { wire_committed: false });
     assert_eq!((found.summary.version, found.summary.attempt), (2, 1));
     assert_eq!((found.summary.updated_at, found.summary.due_at), (at(40), None));
     let event = found.events.last().unwrap();
@@ -232,10 +239,10 @@ pub async fn an_attempt_is_for_the_pending_recipients(store: &Shared) {
     let recipients =
         [(0, RecipientStatus::Sent), (1, RecipientStatus::Failed), (3, RecipientStatus::InDoubt)];
     let recipients = recipients.map(|(position, status)| RecipientChange { position, status, reply: None });
-    let retry = Change {
+    let retry = MessageChange {
         due_at: Some(at(5_000)),
         recipients: recipients.into(),
-        ..outcome(&claimed, true, Outcome::Retry, at(2))
+        ..outcome(&claimed, true, AttemptOutcome::Retry, at(2))
     };
     assert!(apply(store, retry).await);
     let again = claim(store, 2, at(5_000), 1).await.remove(0);
@@ -249,14 +256,14 @@ pub async fn a_doubt_is_claimed_as_a_resend_to_the_doubtful(store: &Shared) {
     let sample = Sample::new(1).to("a@example.org").to("b@example.org");
     let mut claimed = accept_and_claim(store, sample, 1).await;
     doubt(store, &mut claimed, Some(at(5_000)), at(10)).await;
-    assert_eq!(record(store, claimed.uid).await.summary.state, State::InDoubt);
+    assert_eq!(record(store, claimed.uid).await.summary.state, MessageState::InDoubt);
     assert!(claim(store, 2, at(4_999), 1).await.is_empty());
     let resend = claim(store, 2, at(5_000), 1).await.remove(0);
     assert_eq!(resend.uid, claimed.uid);
     assert_eq!((resend.attempt, resend.doubts, resend.doubtful_before, resend.sent_before), (2, 1, 0, 0));
     assert_eq!((resend.recipients.len(), resend.resend), (2, true));
     let found = record(store, claimed.uid).await;
-    assert_eq!(found.summary.state, State::Sending { wire_committed: false });
+    assert_eq!(found.summary.state, MessageState::Sending { wire_committed: false });
     let event = found.events.last().unwrap();
     assert_eq!((event.kind, event.data.as_deref()), (EventKind::Sending, Some(r#"{"attempt":2}"#)));
     assert_gapless(&found);
@@ -274,7 +281,7 @@ pub async fn the_queue_state_names_due_accounts_and_the_next_time(store: &Shared
     accept(store, Sample::new(3).send_at(7_000)).await;
     accept(store, Sample::new(4).from(TENANT, OTHER_ACCOUNT).send_at(8_000)).await;
     accept(store, Sample::new(5).from(OTHER_TENANT, OTHER_ACCOUNT).expires(50)).await;
-    accept(store, Sample::new(6).state(State::Scheduled(Wait::Fetch), Some(at(0)))).await;
+    accept(store, Sample::new(6).state(MessageState::Scheduled(ScheduleReason::Fetch), Some(at(0)))).await;
     let due = vec![sample::key(TENANT, OTHER_ACCOUNT), sample::key(OTHER_TENANT, ACCOUNT)];
     let due = due.into_iter().map(|key| DueAccount { key, version: 1, weight: 100 }).collect();
     let expected = QueueState { due, next_due_at: Some(at(7_000)) };

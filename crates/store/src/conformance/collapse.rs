@@ -1,8 +1,8 @@
 //! A newer message takes the place of an older one that has not left yet.
 
 use postway_domain::{
-    EventKind, MessageUid, RecipientStatus, State, Status,
-    message::{Input, OnDoubt, Outcome},
+    EventKind, MessageState, MessageStatus, MessageUid, RecipientStatus,
+    message::{AttemptOutcome, OnDoubt, TransitionInput},
 };
 
 use super::{
@@ -13,12 +13,12 @@ use super::{
         outcome, record, request, step, uids,
     },
 };
-use crate::record::{Acceptance, Change, Filter, RecipientChange};
+use crate::record::{Acceptance, MessageChange, MessageFilter, RecipientChange};
 
 /// Asserts that a message was superseded by another, and that its history says so.
 async fn assert_superseded(store: &Shared, old: MessageUid, by: MessageUid) {
     let found = record(store, old).await;
-    assert_eq!((found.summary.state, found.summary.due_at), (State::Cancelled, None));
+    assert_eq!((found.summary.state, found.summary.due_at), (MessageState::Cancelled, None));
     assert!(found.recipients.iter().all(|one| one.status == RecipientStatus::Cancelled));
     let event = found.events.last().unwrap();
     assert_eq!(event.kind, EventKind::Cancelled);
@@ -38,10 +38,13 @@ pub async fn a_newer_message_supersedes_the_one_that_waits(store: &Shared) {
     let third = accept(store, Sample::new(3).collapse("code").from(TENANT, OTHER_ACCOUNT).created(20)).await;
     assert_superseded(store, second, third).await;
     assert!(claim(store, 1, at(9_000), 9).await.is_empty());
-    assert_eq!(record(store, third).await.summary.state, State::Ready);
+    assert_eq!(record(store, third).await.summary.state, MessageState::Ready);
     let stats = store.stats(Some(&tenant()), at(9_000)).await.unwrap();
     let count = |status| stats.by_status.get(&status).copied().unwrap_or_default();
-    assert_eq!((count(Status::Cancelled), count(Status::Ready), count(Status::Scheduled)), (2, 1, 0));
+    assert_eq!(
+        (count(MessageStatus::Cancelled), count(MessageStatus::Ready), count(MessageStatus::Scheduled)),
+        (2, 1, 0)
+    );
 }
 
 /// A key names what came with it, in its tenant.
@@ -53,10 +56,10 @@ pub async fn other_keys_and_tenants_do_not_meet(store: &Shared) {
     let space = accept(store, Sample::new(5).collapse("code ")).await;
     accept(store, Sample::new(6)).await;
     for uid in [plain, mine, upper, space] {
-        assert_eq!(record(store, uid).await.summary.state, State::Ready);
+        assert_eq!(record(store, uid).await.summary.state, MessageState::Ready);
     }
-    let theirs = store.messages(&other_tenant(), &Filter::default(), None, 9).await.unwrap();
-    assert_eq!(theirs[0].state, State::Ready);
+    let theirs = store.messages(&other_tenant(), &MessageFilter::default(), None, 9).await.unwrap();
+    assert_eq!(theirs[0].state, MessageState::Ready);
 }
 
 /// It may have left already, and what ended has ended.
@@ -64,17 +67,18 @@ pub async fn what_is_sent_or_being_sent_is_left(store: &Shared) {
     let sending = accept_and_claim(store, Sample::new(1).collapse("code"), 1).await;
     let next = accept(store, Sample::new(2).collapse("code")).await;
     assert_eq!(record(store, sending.uid).await.summary.version, sending.version);
-    assert_eq!(record(store, next).await.summary.state, State::Ready);
+    assert_eq!(record(store, next).await.summary.state, MessageState::Ready);
     let failed = claim(store, 2, at(0), 1).await.remove(0);
-    assert!(apply(store, outcome(&failed, false, Outcome::Failed, at(1))).await);
+    assert!(apply(store, outcome(&failed, false, AttemptOutcome::Failed, at(1))).await);
     accept(store, Sample::new(3).collapse("code")).await;
-    assert_eq!(record(store, next).await.summary.state, State::Failed);
+    assert_eq!(record(store, next).await.summary.state, MessageState::Failed);
 }
 
 /// A try that failed for now has not left: it waits like any other.
 pub async fn what_waits_for_its_retry_is_superseded(store: &Shared) {
     let claimed = accept_and_claim(store, Sample::new(1).collapse("code"), 1).await;
-    let retry = Change { due_at: Some(at(5_000)), ..outcome(&claimed, false, Outcome::Retry, at(1)) };
+    let retry =
+        MessageChange { due_at: Some(at(5_000)), ..outcome(&claimed, false, AttemptOutcome::Retry, at(1)) };
     assert!(apply(store, retry).await);
     let newer = accept(store, Sample::new(2).collapse("code")).await;
     assert_superseded(store, claimed.uid, newer).await;
@@ -83,18 +87,18 @@ pub async fn what_waits_for_its_retry_is_superseded(store: &Shared) {
 /// Those still open are not sent to. What was sent, or may have been, is not called withdrawn.
 pub async fn what_was_sent_or_is_in_doubt_stays_so_when_the_rest_is_superseded(store: &Shared) {
     let cases = [
-        (RecipientStatus::InDoubt, State::InDoubt, EventKind::InDoubt),
-        (RecipientStatus::Sent, State::Sent, EventKind::Sent),
+        (RecipientStatus::InDoubt, MessageState::InDoubt, EventKind::InDoubt),
+        (RecipientStatus::Sent, MessageState::Sent, EventKind::Sent),
     ];
     for (n, (first, becomes, event)) in (1..).zip(cases) {
         let (key, n) = (format!("code {n}"), n * 10);
         let sample = Sample::new(n).collapse(&key).to("a@example.org").to("b@example.org");
         let claimed = accept_and_claim(store, sample, i64::from(n)).await;
         let one = RecipientChange { position: 0, status: first, reply: None };
-        let retry = Change {
+        let retry = MessageChange {
             due_at: Some(at(5_000)),
             recipients: vec![one],
-            ..outcome(&claimed, false, Outcome::Retry, at(1))
+            ..outcome(&claimed, false, AttemptOutcome::Retry, at(1))
         };
         assert!(apply(store, retry).await);
         let newer = Sample::new(n + 1).collapse(&key).send_at(9_000);
@@ -116,7 +120,7 @@ pub async fn what_waits_to_be_sent_again_is_held_when_superseded(store: &Shared)
     doubt(store, &mut claimed, Some(at(5_000)), at(10)).await;
     let newer = accept(store, Sample::new(2).collapse("code").created(20)).await;
     let found = record(store, claimed.uid).await;
-    assert_eq!((found.summary.state, found.summary.due_at), (State::InDoubt, None));
+    assert_eq!((found.summary.state, found.summary.due_at), (MessageState::InDoubt, None));
     assert_eq!((found.summary.on_doubt, found.summary.doubts), (OnDoubt::Hold, 1));
     assert_eq!(found.recipients[0].status, RecipientStatus::InDoubt);
     assert!(found.summary.error.as_deref().unwrap().contains(r#""code":"superseded""#));
@@ -126,8 +130,8 @@ pub async fn what_waits_to_be_sent_again_is_held_when_superseded(store: &Shared)
     assert_eq!((event.kind, told), (EventKind::InDoubt, by));
     assert_gapless(&found);
     assert_eq!(uids(&claim(store, 2, at(9_000), 9).await), [newer]);
-    let answer = Input::Settle(Outcome::Sent);
-    let late = step(claimed.uid, late(claimed.token), State::InDoubt, answer, at(9_001));
+    let answer = TransitionInput::Settle(AttemptOutcome::Sent);
+    let late = step(claimed.uid, late(claimed.token), MessageState::InDoubt, answer, at(9_001));
     assert!(apply(store, late).await, "its own late answer still settles it");
 
     let mut held = accept_and_claim(store, Sample::new(3).collapse("held"), 3).await;
@@ -144,18 +148,25 @@ pub async fn what_is_superseded_while_it_is_sent_is_held_if_in_doubt(store: &Sha
         accept(store, Sample::new(n).collapse(key).send_at(99_000)).await;
     }
     let next = r#"{"attempt":1,"will_retry":true,"next_attempt":2,"backoff_ms":4990,"due_at":"soon"}"#;
-    let telling = |change: Change| change.telling(&serde_json::from_str(next).unwrap());
+    let telling = |change: MessageChange| change.telling(&serde_json::from_str(next).unwrap());
     assert!(commit_wire(store, &mut doubtful, at(9)).await);
-    let lost =
-        Change { due_at: Some(at(5_000)), ..telling(outcome(&doubtful, true, Outcome::Doubt, at(10))) };
+    let lost = MessageChange {
+        due_at: Some(at(5_000)),
+        ..telling(outcome(&doubtful, true, AttemptOutcome::InDoubt, at(10)))
+    };
     assert!(apply(store, lost).await);
     let found = record(store, doubtful.uid).await;
     let summary = &found.summary;
-    assert_eq!((summary.state, summary.due_at, summary.on_doubt), (State::InDoubt, None, OnDoubt::Hold));
+    assert_eq!(
+        (summary.state, summary.due_at, summary.on_doubt),
+        (MessageState::InDoubt, None, OnDoubt::Hold)
+    );
     let held = r#"{"attempt":1,"will_retry":false,"next_attempt":null,"backoff_ms":null}"#;
     assert_eq!(found.events.last().unwrap().data.as_deref(), Some(held));
-    let retry =
-        Change { due_at: Some(at(6_000)), ..telling(outcome(&refused, false, Outcome::Retry, at(10))) };
+    let retry = MessageChange {
+        due_at: Some(at(6_000)),
+        ..telling(outcome(&refused, false, AttemptOutcome::Retry, at(10)))
+    };
     assert!(apply(store, retry).await);
     assert_eq!(record(store, refused.uid).await.events.last().unwrap().data.as_deref(), Some(next));
     assert_eq!(uids(&claim(store, 3, at(9_000), 9).await), [refused.uid], "a retry is its own matter");
@@ -179,7 +190,7 @@ pub async fn a_repeat_supersedes_nothing(store: &Shared) {
     let first = accept(store, Sample::new(1).key("k").collapse("code")).await;
     let again = offer(store, Sample::new(2).key("k").collapse("code")).await;
     assert_eq!(again, Acceptance::Repeat { uid: first });
-    assert_eq!(record(store, first).await.summary.state, State::Ready);
+    assert_eq!(record(store, first).await.summary.state, MessageState::Ready);
     let newer = accept(store, Sample::new(3).collapse("code")).await;
     assert_superseded(store, first, newer).await;
 }
@@ -195,7 +206,7 @@ pub async fn of_twenty_concurrent_messages_with_one_key_one_waits(store: &Shared
     assert_eq!(claimed.len(), 1);
     for uid in all.into_iter().filter(|uid| *uid != claimed[0]) {
         let found = record(store, uid).await;
-        assert_eq!(found.summary.state, State::Cancelled);
+        assert_eq!(found.summary.state, MessageState::Cancelled);
         assert_eq!(found.events.iter().filter(|event| event.kind == EventKind::Cancelled).count(), 1);
         assert_gapless(&found);
     }

@@ -1,18 +1,18 @@
 //! Idempotency keys and client ids.
 
-use postway_domain::message::Outcome;
+use postway_domain::message::AttemptOutcome;
 
 use super::{
     Shared,
     sample::{self, ACCOUNT, OTHER_TENANT, Sample, at},
     stage::{accept, accept_and_claim, all_at_once, apply, commit_wire, offer, outcome, record},
 };
-use crate::record::{Acceptance, DedupKind, Filter, MessageKey};
+use crate::record::{Acceptance, DedupKind, MessageFilter, MessageKey};
 
 const NEW: Acceptance = Acceptance::Accepted { handed_over: false };
 
 async fn count(store: &Shared) -> usize {
-    store.messages(&sample::tenant(), &Filter::default(), None, 1_000).await.unwrap().len()
+    store.messages(&sample::tenant(), &MessageFilter::default(), None, 1_000).await.unwrap().len()
 }
 
 /// A client that did not hear the first answer may ask again.
@@ -164,7 +164,7 @@ pub async fn what_was_seen_before_can_be_asked(store: &Shared) {
 pub async fn a_key_outlives_the_end_of_its_message(store: &Shared) {
     let mut claimed = accept_and_claim(store, Sample::new(1).key("k").client_id("c"), 1).await;
     assert!(commit_wire(store, &mut claimed, at(1)).await);
-    assert!(apply(store, outcome(&claimed, true, Outcome::Sent, at(2))).await);
+    assert!(apply(store, outcome(&claimed, true, AttemptOutcome::Sent, at(2))).await);
     let uid = claimed.uid;
     assert_eq!(offer(store, Sample::new(2).key("k").created(86_400_000)).await, Acceptance::Repeat { uid });
     assert_eq!(

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use postway_domain::{EventKind, Subscriber, SubscriberKind, message::Outcome, subscriber::EventFilter};
+use postway_domain::{
+    EventKind, Subscriber, SubscriberKind, message::AttemptOutcome, subscriber::EventFilter,
+};
 
 use super::{
     Shared,
@@ -12,7 +14,7 @@ use super::{
     stage::{accept, accept_and_claim, all_at_once, apply, direct, outcome},
     subscribers::{subscribe, webhook},
 };
-use crate::record::{Change, Changed, DirectoryChange, NotificationState};
+use crate::record::{ChangeResult, DirectoryChange, MessageChange, NotificationState};
 
 /// By its filter, its form, its tenant and its age.
 pub async fn each_subscriber_is_told_what_it_asked_for(store: &Shared) {
@@ -29,10 +31,11 @@ pub async fn each_subscriber_is_told_what_it_asked_for(store: &Shared) {
         subscribe(store, one).await;
     }
     let first = accept_and_claim(store, Sample::new(1), 1).await;
-    let retry = Change { due_at: Some(at(20)), ..outcome(&first, false, Outcome::Retry, at(10)) };
+    let retry =
+        MessageChange { due_at: Some(at(20)), ..outcome(&first, false, AttemptOutcome::Retry, at(10)) };
     assert!(apply(store, retry).await);
     let again = super::stage::claim(store, 2, at(20), 1).await.remove(0);
-    assert!(apply(store, outcome(&again, false, Outcome::Failed, at(20))).await);
+    assert!(apply(store, outcome(&again, false, AttemptOutcome::Failed, at(20))).await);
     assert_eq!(tell(store, at(30)).await, 3);
 
     let mut told: BTreeMap<String, Vec<(i64, EventKind, bool)>> = BTreeMap::new();
@@ -114,10 +117,10 @@ pub async fn a_purge_takes_reports_along(store: &Shared) {
     let uid = sent_and_told(store).await;
     subscribe(store, webhook(OTHER_TENANT, "one")).await;
     accept(store, Sample::new(9).from(OTHER_TENANT, ACCOUNT)).await;
-    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(50))).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(50))).await, ChangeResult::Done);
     assert_eq!(state(store, at(60)).await, (Vec::new(), None), "nobody tells a deleted tenant");
     let mut calls = 0;
-    while direct(store, DirectoryChange::PurgeTenant(tenant(), 1)).await == Changed::Done {
+    while direct(store, DirectoryChange::PurgeTenant(tenant(), 1)).await == ChangeResult::Done {
         calls += 1;
         assert!(calls < 30, "it does not come to an end");
     }

@@ -11,17 +11,20 @@ use super::{
     stage::{accept, record},
     subscribers::{subscribe, webhook},
 };
-use crate::record::{DueSubscriber, Fate, Finding, NotificationState, OutcomeView, Telling, Told};
+use crate::record::{
+    DueSubscriber, MessageFinding, MessageOutcomes, NotificationProgress, NotificationState, OutcomeView,
+    SubscriberProgress,
+};
 
-async fn fate(store: &Shared, uid: MessageUid) -> Option<Fate> {
+async fn fate(store: &Shared, uid: MessageUid) -> Option<MessageOutcomes> {
     let mut found = store.fates(&tenant(), &[uid]).await.unwrap();
     assert!(found.len() <= 1);
     found.pop()
 }
 
-fn bounced(message: MessageUid, position: u32, bounce: &str) -> Finding {
+fn bounced(message: MessageUid, position: u32, bounce: &str) -> MessageFinding {
     let bounce = Some(bounce.to_owned());
-    Finding { position: Some(position), bounce, ..finding(message, EventKind::Bounced) }
+    MessageFinding { position: Some(position), bounce, ..finding(message, EventKind::Bounced) }
 }
 
 async fn settle(store: &Shared, hook: &str, state: NotificationState, ms: i64) {
@@ -35,7 +38,8 @@ pub async fn outcomes_of_many_messages_are_told_together(store: &Shared) {
     let (mixed, plain) = (send(store, three, 5).await, send(store, Sample::new(2), 5).await);
     let waiting = accept(store, Sample::new(3)).await;
     say(store, 1, vec![bounced(mixed, 0, r#"{"n":1}"#), bounced(mixed, 1, r#"{"n":"größe"}"#)], 50).await;
-    say(store, 2, vec![Finding { position: Some(2), ..finding(mixed, EventKind::Delivered) }], 51).await;
+    say(store, 2, vec![MessageFinding { position: Some(2), ..finding(mixed, EventKind::Delivered) }], 51)
+        .await;
     say(store, 3, vec![finding(plain, EventKind::Delayed)], 52).await;
 
     let gone = uid(at(0), 99);
@@ -47,7 +51,7 @@ pub async fn outcomes_of_many_messages_are_told_together(store: &Shared) {
         vec![outcome(EventKind::Delivered, None), outcome(EventKind::Bounced, Some(r#"{"n":"größe"}"#))];
     let of_plain = vec![outcome(EventKind::Delayed, None)];
     let expected = [(mixed, of_mixed), (plain, of_plain)];
-    assert_eq!(found, expected.map(|(uid, outcomes)| Fate { uid, outcomes, told: Vec::new() }));
+    assert_eq!(found, expected.map(|(uid, outcomes)| MessageOutcomes { uid, outcomes, told: Vec::new() }));
     assert!(store.fates(&other_tenant(), &[mixed, plain]).await.unwrap().is_empty());
     assert!(store.fates(&tenant(), &[]).await.unwrap().is_empty());
 }
@@ -60,18 +64,23 @@ pub async fn it_is_told_how_far_telling_has_come(store: &Shared) {
     let sent = send(store, Sample::new(1), 5).await;
     assert_eq!(fate(store, sent).await, None, "it is in the journal only");
     tell(store, at(10)).await;
-    let told = |hook: &str, seq, all, bounces| Told { subscriber: hook.parse().unwrap(), seq, all, bounces };
+    let told = |hook: &str, seq, all, bounces| SubscriberProgress {
+        subscriber: hook.parse().unwrap(),
+        seq,
+        all,
+        bounces,
+    };
     let of = async || {
         let mut told = fate(store, sent).await.unwrap().told;
         told.sort_by(|a, b| a.subscriber.cmp(&b.subscriber));
         told
     };
-    let (open, nothing) = (Telling::Open, Telling::Nothing);
+    let (open, nothing) = (NotificationProgress::Open, NotificationProgress::Nothing);
     assert_eq!(of().await, [told("one", 4, open, nothing), told("two", 4, open, nothing)]);
     settle(store, "one", NotificationState::Acknowledged, 20).await;
     assert_eq!(of().await[0], told("one", 4, open, nothing), "one of two");
     settle(store, "one", NotificationState::Dead, 30).await;
-    assert_eq!(of().await[0], told("one", 4, Telling::Settled(at(30)), nothing));
+    assert_eq!(of().await[0], told("one", 4, NotificationProgress::Settled(at(30)), nothing));
 
     say(store, 1, vec![bounced(sent, 0, "{}")], 50).await;
     tell(store, at(60)).await;
@@ -80,10 +89,10 @@ pub async fn it_is_told_how_far_telling_has_come(store: &Shared) {
     settle(store, "one", NotificationState::Waiting, 70).await;
     assert_eq!(of().await[0], told("one", last, open, open));
     settle(store, "one", NotificationState::Acknowledged, 80).await;
-    let settled = Telling::Settled(at(80));
+    let settled = NotificationProgress::Settled(at(80));
     assert_eq!(of().await, [told("one", last, settled, settled), told("two", last, open, open)]);
     let views = store.notifications(&tenant(), sent).await.unwrap();
-    assert_eq!(of().await, Told::gather(&views), "as one by one");
+    assert_eq!(of().await, SubscriberProgress::gather(&views), "as one by one");
     assert!(store.fates(&other_tenant(), &[sent]).await.unwrap().is_empty());
 }
 
@@ -112,7 +121,7 @@ pub async fn a_long_page_is_told_whole(store: &Shared) {
     store.accept(accepted).await.unwrap();
     say(store, 1, uids.iter().map(|uid| bounced(*uid, 0, "{}")).collect(), 50).await;
     let found = store.fates(&tenant(), &uids).await.unwrap();
-    let whole = |fate: &&Fate| fate.outcomes.len() == 1 && fate.outcomes[0].bounce.is_some();
+    let whole = |fate: &&MessageOutcomes| fate.outcomes.len() == 1 && fate.outcomes[0].bounce.is_some();
     assert_eq!(found.iter().filter(whole).count(), 300);
     assert_eq!(store.news(&tenant(), &uids).await.unwrap().len(), 300);
 }

@@ -1,7 +1,7 @@
 //! What mail that came in says about mail that went out: written with the mail, once, and never less than all
 //! of it.
 
-use postway_domain::{EventKind, InboundState, MessageUid, Time, message::Outcome};
+use postway_domain::{EventKind, InboundState, MessageUid, Time, message::AttemptOutcome};
 
 use super::{
     Shared,
@@ -14,12 +14,13 @@ use super::{
     suppress::suppression,
 };
 use crate::record::{
-    BlobRef, Body, Change, Counts, Expunge, Finding, InboundFilter, NewReceipt, Routed, ToRoute,
+    BlobRef, ExpungeRequest, HourlyCounts, InboundFilter, InboundMailResult, MailToProcess, MessageChange,
+    MessageFinding, NewReceipt, StoredBody,
 };
 
 /// What a report says of a message's first recipient.
-pub(crate) fn finding(message: MessageUid, kind: EventKind) -> Finding {
-    Finding {
+pub(crate) fn finding(message: MessageUid, kind: EventKind) -> MessageFinding {
+    MessageFinding {
         message,
         position: Some(0),
         kind,
@@ -39,21 +40,21 @@ pub(crate) fn receipt(n: u8, kind: &str) -> NewReceipt {
         at: at(i64::from(n)),
         signature: "verified",
         detail: r#"{"errore":"nessuno"}"#.to_owned(),
-        body: Body::Inline(format!("receipt {n}").into()),
+        body: StoredBody::Inline(format!("receipt {n}").into()),
     }
 }
 
 /// Registers the n-th mail in a mailbox of its own, and leases it.
-pub(super) async fn arrive(store: &Shared, n: u32, now: Time) -> ToRoute {
+pub(super) async fn arrive(store: &Shared, n: u32, now: Time) -> MailToProcess {
     let key = watch(store, &format!("box-{n}")).await;
     register(store, page(&key, None, (5, n), vec![mail(n)])).await;
     take(store, i64::from(n), now, 1).await.remove(0)
 }
 
 /// Has the n-th mail say this.
-pub(super) async fn say(store: &Shared, n: u32, findings: Vec<Finding>, ms: i64) {
+pub(super) async fn say(store: &Shared, n: u32, findings: Vec<MessageFinding>, ms: i64) {
     let one = arrive(store, n, at(ms)).await;
-    let said = Routed { findings, ..routed(&one, n.into(), InboundState::Routed, at(ms)) };
+    let said = InboundMailResult { findings, ..routed(&one, n.into(), InboundState::Routed, at(ms)) };
     assert!(settle(store, said).await);
 }
 
@@ -71,7 +72,7 @@ pub async fn a_finding_is_written_whole(store: &Shared) {
     let before = record(store, uid).await;
     let suppress = suppression("acme", "bob@example.org");
     let bounce = Some(r#"{"type":"hard"}"#.to_owned());
-    let bounced = Finding {
+    let bounced = MessageFinding {
         position: Some(1),
         bounce: bounce.clone(),
         suppress: Some(suppress.clone()),
@@ -98,7 +99,7 @@ pub async fn a_finding_is_written_whole(store: &Shared) {
     assert_eq!(feed[2].event.as_ref(), Some(last));
     let hours = store.statistics(&tenant(), at(-DAY_MS), at(DAY_MS)).await.unwrap();
     let bounced: i64 = hours.iter().map(|row| row.counts.bounced).sum();
-    let accepted = Counts { accepted: 1, ..Counts::default() };
+    let accepted = HourlyCounts { accepted: 1, ..HourlyCounts::default() };
     assert_eq!((bounced, hours.iter().map(|row| row.counts.accepted).sum()), (1, accepted.accepted));
 }
 
@@ -106,8 +107,8 @@ pub async fn a_finding_is_written_whole(store: &Shared) {
 pub async fn a_late_finding_is_not_written(store: &Shared) {
     let uid = send(store, Sample::new(1), 5).await;
     let one = arrive(store, 1, at(6)).await;
-    let said = Routed {
-        findings: vec![Finding {
+    let said = InboundMailResult {
+        findings: vec![MessageFinding {
             suppress: Some(suppression("acme", "x@example.org")),
             receipt: Some(receipt(1, "accettazione")),
             ..finding(uid, EventKind::PecAccepted)
@@ -115,7 +116,7 @@ pub async fn a_late_finding_is_not_written(store: &Shared) {
         ..routed(&one, 99, InboundState::Routed, at(7))
     };
     assert!(!settle(store, said.clone()).await);
-    let twice = Routed { token: super::sample::lease(1, at(7)).token, ..said };
+    let twice = InboundMailResult { token: super::sample::lease(1, at(7)).token, ..said };
     assert_eq!(store.settle_inbound(vec![twice.clone(), twice.clone()]).await.unwrap(), [true, false]);
     assert!(!settle(store, twice).await);
     let found = record(store, uid).await;
@@ -126,7 +127,8 @@ pub async fn a_late_finding_is_not_written(store: &Shared) {
 /// Of what is as bad the latest.
 pub async fn the_worst_outcome_is_shown(store: &Shared) {
     let uid = send(store, Sample::new(1), 5).await;
-    let bounced = |n| Finding { bounce: Some(format!("{{\"n\":{n}}}")), ..finding(uid, EventKind::Bounced) };
+    let bounced =
+        |n| MessageFinding { bounce: Some(format!("{{\"n\":{n}}}")), ..finding(uid, EventKind::Bounced) };
     let steps = [
         (vec![finding(uid, EventKind::AutoReplied)], EventKind::AutoReplied, None),
         (
@@ -147,8 +149,8 @@ pub async fn the_worst_outcome_is_shown(store: &Shared) {
     }
     assert_gapless(&record(store, uid).await);
     // What is about none of its recipients, or about one that it has not, is history only.
-    let whole = Finding { position: None, ..finding(uid, EventKind::Complained) };
-    let nobody = Finding { position: Some(7), ..finding(uid, EventKind::Complained) };
+    let whole = MessageFinding { position: None, ..finding(uid, EventKind::Complained) };
+    let nobody = MessageFinding { position: Some(7), ..finding(uid, EventKind::Complained) };
     say(store, 20, vec![whole, nobody], 99).await;
     assert_eq!(outcomes(store, uid).await, [Some(EventKind::Complained)]);
 }
@@ -157,7 +159,7 @@ pub async fn the_worst_outcome_is_shown(store: &Shared) {
 pub async fn a_finding_about_a_message_that_is_gone_is_passed_over(store: &Shared) {
     let there = send(store, Sample::new(1), 5).await;
     let suppress = Some(suppression("acme", "late@example.org"));
-    let gone = Finding {
+    let gone = MessageFinding {
         suppress: suppress.clone(),
         receipt: Some(receipt(1, "accettazione")),
         ..finding(uid(at(0), 77), EventKind::PecAccepted)
@@ -180,10 +182,10 @@ pub async fn many_findings_are_written_together(store: &Shared) {
     let claimed = take(store, 1, at(6), 99).await;
     assert_eq!(claimed.len(), 40);
     let about = |n: usize| theirs.get(n).copied().unwrap_or(ours);
-    let settled: Vec<Routed> = claimed
+    let settled: Vec<InboundMailResult> = claimed
         .iter()
         .enumerate()
-        .map(|(n, one)| Routed {
+        .map(|(n, one)| InboundMailResult {
             findings: vec![finding(about(n), EventKind::Bounced), finding(ours, EventKind::AutoReplied)],
             ..routed(one, 1, InboundState::Routed, at(7))
         })
@@ -211,12 +213,12 @@ pub async fn findings_and_work_on_a_message_do_not_meet(store: &Shared) {
     let late = take(store, 2, at(5), 99).await;
     let calls = late.into_iter().map(|one| {
         let findings = vec![finding(uid, EventKind::AutoReplied)];
-        let said = Routed { findings, ..routed(&one, 2, InboundState::Routed, at(6)) };
+        let said = InboundMailResult { findings, ..routed(&one, 2, InboundState::Routed, at(6)) };
         let store = store.clone();
         async move { settle(&store, said).await }
     });
     let calls: Vec<_> = calls.collect();
-    let sent = outcome(&claimed, true, Outcome::Sent, at(6));
+    let sent = outcome(&claimed, true, AttemptOutcome::Sent, at(6));
     let (held, applied) = tokio::join!(all_at_once(calls), apply(store, sent));
     assert!(applied && held.iter().all(|held| *held));
     let found = record(store, uid).await;
@@ -227,7 +229,7 @@ pub async fn findings_and_work_on_a_message_do_not_meet(store: &Shared) {
 /// The same receipt again writes nothing; one that speaks of several recipients is kept once.
 pub async fn a_receipt_is_kept_once(store: &Shared) {
     let uid = send(store, Sample::new(1).to("a@pec.example.it").to("b@pec.example.it"), 5).await;
-    let said = |position, n, kind, event| Finding {
+    let said = |position, n, kind, event| MessageFinding {
         position: Some(position),
         receipt: Some(receipt(n, kind)),
         ..finding(uid, event)
@@ -241,10 +243,10 @@ pub async fn a_receipt_is_kept_once(store: &Shared) {
     assert_eq!(view(store, mail(2).uid).await.state, InboundState::Routed);
     let blob = store.reserve_blob([9; 32], 900, at(0)).await.unwrap();
     let large = NewReceipt {
-        body: Body::Blob(BlobRef { name: blob.clone(), size: 900 }),
+        body: StoredBody::Blob(BlobRef { name: blob.clone(), size: 900 }),
         ..receipt(2, "avvenuta-consegna")
     };
-    let delivered = Finding { receipt: Some(large.clone()), ..finding(uid, EventKind::PecDelivered) };
+    let delivered = MessageFinding { receipt: Some(large.clone()), ..finding(uid, EventKind::PecDelivered) };
     say(store, 3, vec![delivered], 12).await;
     let kept = store.receipts(&tenant(), uid).await.unwrap();
     let brief: Vec<_> = kept.iter().map(|one| (one.inbound, one.kind.as_str(), one.size)).collect();
@@ -280,7 +282,7 @@ async fn expunge(store: &Shared, before_ms: i64) -> u32 {
     let tenant = tenant();
     let limit = 99;
     store
-        .expunge(Expunge { tenant, reported_before, unreported_before, now, recipient_key, limit })
+        .expunge(ExpungeRequest { tenant, reported_before, unreported_before, now, recipient_key, limit })
         .await
         .unwrap()
 }
@@ -289,7 +291,10 @@ async fn expunge(store: &Shared, before_ms: i64) -> u32 {
 pub(crate) async fn certified(store: &Shared, n: u32, until_ms: i64) -> MessageUid {
     let mut claimed = accept_and_claim(store, Sample::new(n), n.into()).await;
     assert!(commit_wire(store, &mut claimed, at(1)).await);
-    let sent = Change { awaits_receipt: Some(at(until_ms)), ..outcome(&claimed, true, Outcome::Sent, at(2)) };
+    let sent = MessageChange {
+        awaits_receipt: Some(at(until_ms)),
+        ..outcome(&claimed, true, AttemptOutcome::Sent, at(2))
+    };
     assert!(apply(store, sent).await);
     claimed.uid
 }
@@ -336,7 +341,10 @@ pub async fn what_was_answered_early_does_not_time_out(store: &Shared) {
     let mut claimed = accept_and_claim(store, Sample::new(1), 1).await;
     say(store, 1, vec![finding(claimed.uid, EventKind::PecAccepted)], 1).await;
     assert!(commit_wire(store, &mut claimed, at(2)).await);
-    let sent = Change { awaits_receipt: Some(at(30)), ..outcome(&claimed, true, Outcome::Sent, at(3)) };
+    let sent = MessageChange {
+        awaits_receipt: Some(at(30)),
+        ..outcome(&claimed, true, AttemptOutcome::Sent, at(3))
+    };
     assert!(apply(store, sent).await);
     certified(store, 2, 30).await;
     tell(store, at(4)).await;
@@ -390,7 +398,7 @@ pub async fn old_mail_is_forgotten_and_not_taken_again(store: &Shared) {
     let blob = store.reserve_blob([8; 32], 900, at(0)).await.unwrap();
     let key = watch(store, "orders").await;
     let mut large = mail(1);
-    large.body = Some(Body::Blob(BlobRef { name: blob.clone(), size: 900 }));
+    large.body = Some(StoredBody::Blob(BlobRef { name: blob.clone(), size: 900 }));
     let mails = vec![large.clone(), mail(2), mail(3), mail(4), mail(5)];
     register(store, page(&key, None, (5, 5), mails)).await;
     super::subscribers::subscribe(store, super::subscribers::webhook("acme", "hook")).await;
@@ -398,9 +406,9 @@ pub async fn old_mail_is_forgotten_and_not_taken_again(store: &Shared) {
     let settled = |n: usize, to| routed(&claimed[n], 1, to, at(2));
     for one in [
         settled(0, InboundState::NoMatch),
-        Routed { due_at: Some(at(900)), ..settled(1, InboundState::Routed) },
+        InboundMailResult { due_at: Some(at(900)), ..settled(1, InboundState::Routed) },
         settled(2, InboundState::Waiting),
-        Routed { received: Some("{}".to_owned()), ..settled(3, InboundState::Routed) },
+        InboundMailResult { received: Some("{}".to_owned()), ..settled(3, InboundState::Routed) },
     ] {
         assert!(settle(store, one).await);
     }
@@ -423,7 +431,7 @@ pub async fn old_mail_is_forgotten_and_not_taken_again(store: &Shared) {
     let left = store.inbound(&tenant(), &InboundFilter::default(), None, 9).await.unwrap();
     assert_eq!(left.iter().map(|view| view.imap_uid).collect::<Vec<_>>(), [5, 4, 3, 2]);
     let rescan = page(&key, Some((5, 5)), (6, 5), vec![mail(1), mail(2)]);
-    let known = crate::record::Registered::Done { new: 0, known: 2 };
+    let known = crate::record::RegistrationResult::Done { new: 0, known: 2 };
     assert_eq!(store.register(rescan).await.unwrap(), known);
     let due = crate::record::DueSubscriber { tenant: tenant(), subscriber: "hook".parse().unwrap() };
     let dead = Some(crate::record::NotificationState::Dead);
@@ -451,7 +459,7 @@ pub async fn an_erased_address_is_taken_out_of_mail_that_came_in(store: &Shared)
         assert!(settle(store, routed(&one, 1, InboundState::NoMatch, at(2))).await);
     }
     let uid = send(store, Sample::new(1).to("ann@example.org").to("bob@example.org"), 5).await;
-    let said = |position| Finding {
+    let said = |position| MessageFinding {
         position: Some(position),
         bounce: Some(r#"{"reason":"no ann@example.org"}"#.to_owned()),
         receipt: Some(receipt(1, "avviso")),
@@ -462,8 +470,10 @@ pub async fn an_erased_address_is_taken_out_of_mail_that_came_in(store: &Shared)
     let key = watch(store, "reports").await;
     register(store, page(&key, None, (5, 9), vec![mail(9)])).await;
     let report = take(store, 3, at(6), 1).await.remove(0);
-    let bounced =
-        Routed { findings: vec![said(0), said(1)], ..routed(&report, 3, InboundState::Routed, at(6)) };
+    let bounced = InboundMailResult {
+        findings: vec![said(0), said(1)],
+        ..routed(&report, 3, InboundState::Routed, at(6))
+    };
     assert!(settle(store, bounced).await);
     fan_out(store, at(7)).await;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use postway_domain::{
-    Account, EventKind, State,
-    message::{Outcome, Wait},
+    Account, EventKind, MessageState,
+    message::{AttemptOutcome, ScheduleReason},
 };
 
 use super::{
@@ -17,14 +17,14 @@ use super::{
 };
 use crate::{
     queue::hand_over::HANDOVER_BYTES_MAX,
-    record::{Acceptance, Claimed},
+    record::{Acceptance, ClaimedMessage},
 };
 
 const HANDED_OVER: Acceptance = Acceptance::Accepted { handed_over: true };
 const QUEUED: Acceptance = Acceptance::Accepted { handed_over: false };
 
 /// Leaves room of the samples' account standing.
-async fn park(store: &Shared, token: i64, room: u32) -> Vec<Claimed> {
+async fn park(store: &Shared, token: i64, room: u32) -> Vec<ClaimedMessage> {
     store.claim(request(&sample::relay(), token, at(0), room, true)).await.unwrap()
 }
 
@@ -49,7 +49,7 @@ pub async fn an_accepted_message_fills_a_standing_claim(store: &Shared) {
     assert_eq!(to, [(0, &message.recipients[0].address), (1, &message.recipients[1].address)]);
 
     let found = record(store, message.uid).await;
-    assert_eq!(found.summary.state, State::Sending { wire_committed: false });
+    assert_eq!(found.summary.state, MessageState::Sending { wire_committed: false });
     assert_eq!((found.summary.version, found.summary.attempt, found.summary.due_at), (2, 1, None));
     let event = found.events.last().unwrap();
     assert_eq!((event.kind, event.at), (EventKind::Sending, at(500)));
@@ -124,9 +124,9 @@ pub async fn a_changed_account_takes_nothing_by_its_old_claim(store: &Shared) {
 pub async fn what_is_not_due_is_not_handed_over(store: &Shared) {
     park(store, 1, 1).await;
     assert_eq!(offer(store, Sample::new(1).send_at(1_000)).await, QUEUED);
-    assert_eq!(offer(store, Sample::new(2).state(State::Ready, Some(at(1)))).await, QUEUED);
-    assert_eq!(offer(store, Sample::new(3).state(State::Accepted, None)).await, QUEUED);
-    let fetch = State::Scheduled(Wait::Fetch);
+    assert_eq!(offer(store, Sample::new(2).state(MessageState::Ready, Some(at(1)))).await, QUEUED);
+    assert_eq!(offer(store, Sample::new(3).state(MessageState::Accepted, None)).await, QUEUED);
+    let fetch = MessageState::Scheduled(ScheduleReason::Fetch);
     assert_eq!(offer(store, Sample::new(4).state(fetch, Some(at(0)))).await, QUEUED);
     assert_eq!(offer(store, Sample::new(5).send_at(0)).await, QUEUED);
     assert_eq!(offer(store, Sample::new(6)).await, HANDED_OVER, "and none of them took a slot");
@@ -168,9 +168,9 @@ pub async fn handed_over_work_is_settled_like_any_other(store: &Shared) {
     let mut claimed = delivered(store, 1).await.remove(0);
     assert!(claim(store, 2, at(1), 9).await.is_empty(), "it is not in the queue too");
     assert!(commit_wire(store, &mut claimed, at(1)).await);
-    assert!(apply(store, outcome(&claimed, true, Outcome::Sent, at(2))).await);
+    assert!(apply(store, outcome(&claimed, true, AttemptOutcome::Sent, at(2))).await);
     let found = record(store, claimed.uid).await;
-    assert_eq!((found.summary.state, found.attempts.len()), (State::Sent, 1));
+    assert_eq!((found.summary.state, found.attempts.len()), (MessageState::Sent, 1));
     assert_gapless(&found);
 }
 

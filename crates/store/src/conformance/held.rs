@@ -8,7 +8,7 @@ use super::{
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
     stage::{accept, activate, direct, suspend},
 };
-use crate::record::{AccountGate, Changed, Circuit, DirectoryChange, SuspensionScope};
+use crate::record::{AccountGate, ChangeResult, DirectoryChange, OpenCircuit, SuspensionScope};
 
 /// Gives the samples' account these limits.
 async fn limit(store: &Shared, limits: AccountLimits) {
@@ -20,7 +20,7 @@ async fn limit(store: &Shared, limits: AccountLimits) {
 }
 
 async fn open_circuit(store: &Shared, account: &str) {
-    let circuit = Circuit {
+    let circuit = OpenCircuit {
         key: sample::key(TENANT, account),
         code: "auth_failed".to_owned(),
         reason: "535 no".to_owned(),
@@ -28,7 +28,7 @@ async fn open_circuit(store: &Shared, account: &str) {
         open_until: at(5),
         faults: 1,
     };
-    assert_eq!(direct(store, DirectoryChange::OpenCircuit(circuit)).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::OpenCircuit(circuit)).await, ChangeResult::Done);
 }
 
 async fn gates(store: &Shared, now: Time) -> Vec<(String, AccountGate)> {
@@ -67,7 +67,7 @@ pub async fn mail_of_an_account_at_fault_is_held(store: &Shared) {
     assert_eq!((gates(store, at(9)).await, store.held(&tenant(), at(9)).await.unwrap()), (shut, 2));
     assert_eq!(store.held(&other_tenant(), at(9)).await.unwrap(), 0);
     let closed = direct(store, DirectoryChange::CloseCircuit(sample::relay())).await;
-    assert_eq!((closed, store.held(&tenant(), at(9)).await.unwrap()), (Changed::Done, 0));
+    assert_eq!((closed, store.held(&tenant(), at(9)).await.unwrap()), (ChangeResult::Done, 0));
 }
 
 /// What a pause, a limit or a fault holds says nothing of whether the queue keeps up.
@@ -95,7 +95,7 @@ pub async fn mail_that_is_held_is_not_late(store: &Shared) {
     assert_eq!(ages(Some(tenant()), at(9)).await, (None, Some(at(1))));
     assert_eq!(ages(None, at(9)).await, (Some(at(7)), Some(at(1))));
     suspend(store, SuspensionScope::Account(OTHER_ACCOUNT.parse().unwrap())).await;
-    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(9))).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(9))).await, ChangeResult::Done);
     assert_eq!(ages(None, at(9)).await, (Some(at(7)), None), "what is left of the deleted waits for nobody");
 }
 

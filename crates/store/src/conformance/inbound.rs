@@ -11,8 +11,8 @@ use super::{
     subscribers::{subscribe, webhook},
 };
 use crate::record::{
-    Body, Changed, FeedPosition, InboundFilter, InboundView, MailboxKey, NewInbound, Registered,
-    Registration, RouteRequest, RouteState, Routed, ToRoute,
+    ChangeResult, FeedPosition, InboundFilter, InboundMailResult, InboundView, MailToProcess, MailboxKey,
+    MailboxPage, NewInbound, ProcessRequest, ProcessingState, RegistrationResult, StoredBody,
 };
 
 /// The n-th mail; its bytes are its own.
@@ -31,7 +31,7 @@ pub fn mail(n: u32) -> NewInbound {
         recipients: Some("orders@example.net, other@example.net".to_owned()),
         subject: Some(format!("Order {n} 📬")),
         message_id: Some(format!("{n}@example.org")),
-        body: Some(Body::Inline(format!("mail {n:02}").into())),
+        body: Some(StoredBody::Inline(format!("mail {n:02}").into())),
         state: InboundState::Received,
         error: None,
     }
@@ -48,8 +48,8 @@ pub fn page(
     seen: Option<(u32, u32)>,
     to: (u32, u32),
     mails: Vec<NewInbound>,
-) -> Registration {
-    Registration {
+) -> MailboxPage {
+    MailboxPage {
         key: key.clone(),
         seen: seen.map(|(uid_validity, last_uid)| cursor(uid_validity, last_uid)),
         to: cursor(to.0, to.1),
@@ -60,20 +60,20 @@ pub fn page(
 }
 
 /// Registers a page of which all is new.
-pub(crate) async fn register(store: &Shared, page: Registration) {
+pub(crate) async fn register(store: &Shared, page: MailboxPage) {
     let new = page.mails.len() as u32;
-    assert_eq!(store.register(page).await.unwrap(), Registered::Done { new, known: 0 });
+    assert_eq!(store.register(page).await.unwrap(), RegistrationResult::Done { new, known: 0 });
 }
 
 /// Leases what is due.
-pub(crate) async fn take(store: &Shared, token: i64, now: Time, limit: u32) -> Vec<ToRoute> {
+pub(crate) async fn take(store: &Shared, token: i64, now: Time, limit: u32) -> Vec<MailToProcess> {
     let lease = sample::lease(token, now);
-    store.claim_inbound(RouteRequest::new(lease, now, limit)).await.unwrap()
+    store.claim_inbound(ProcessRequest::new(lease, now, limit)).await.unwrap()
 }
 
 /// Nothing was to be done with it.
-pub fn routed(one: &ToRoute, token: i64, to: InboundState, now: Time) -> Routed {
-    Routed {
+pub fn routed(one: &MailToProcess, token: i64, to: InboundState, now: Time) -> InboundMailResult {
+    InboundMailResult {
         uid: one.uid,
         token: sample::lease(token, now).token,
         at: now,
@@ -95,7 +95,7 @@ pub fn routed(one: &ToRoute, token: i64, to: InboundState, now: Time) -> Routed 
 }
 
 /// Writes what came of one.
-pub(crate) async fn settle(store: &Shared, routed: Routed) -> bool {
+pub(crate) async fn settle(store: &Shared, routed: InboundMailResult) -> bool {
     let held = store.settle_inbound(vec![routed]).await.unwrap();
     assert_eq!(held.len(), 1);
     held[0]
@@ -106,7 +106,7 @@ pub(crate) async fn view(store: &Shared, uid: MessageUid) -> InboundView {
     store.inbound_one(&tenant(), uid).await.unwrap().expect("the mail is there").mail
 }
 
-fn numbers(claimed: &[ToRoute]) -> Vec<u32> {
+fn numbers(claimed: &[MailToProcess]) -> Vec<u32> {
     claimed.iter().map(|one| one.imap_uid).collect()
 }
 
@@ -159,7 +159,7 @@ pub async fn a_registered_mail_reads_back_whole(store: &Shared) {
         store.replay_inbound(&other_tenant(), one.uid, at(1)).await.unwrap(),
         store.resolve_inbound(&other_tenant(), one.uid, at(1)).await.unwrap(),
     ] {
-        assert_eq!(found, Changed::Missing);
+        assert_eq!(found, ChangeResult::Missing);
     }
 }
 
@@ -169,18 +169,18 @@ pub async fn a_page_is_registered_once(store: &Shared) {
     register(store, page(&key, None, (5, 2), vec![mail(1), mail(2)])).await;
     for seen in [None, Some((5, 1)), Some((4, 2))] {
         let late = page(&key, seen, (5, 3), vec![mail(3)]);
-        assert_eq!(store.register(late).await.unwrap(), Registered::Stale);
+        assert_eq!(store.register(late).await.unwrap(), RegistrationResult::Stale);
     }
     let mut other = page(&key, Some((5, 2)), (5, 3), vec![mail(3)]);
     other.seen =
-        other.seen.map(|cursor| postway_domain::inbound::Cursor { not_before: Some(at(1)), ..cursor });
-    assert_eq!(store.register(other).await.unwrap(), Registered::Stale);
+        other.seen.map(|cursor| postway_domain::inbound::FolderCursor { not_before: Some(at(1)), ..cursor });
+    assert_eq!(store.register(other).await.unwrap(), RegistrationResult::Stale);
     assert_eq!(listed(store, InboundFilter::default()).await, [2, 1]);
     let (_, state) = store.mailbox(&key).await.unwrap().unwrap();
     assert_eq!((state.cursor, state.uid_next, state.lag()), (Some(cursor(5, 2)), Some(3), Some(0)));
     register(store, page(&key, Some((5, 2)), (5, 3), vec![mail(3)])).await;
     let nobody = page(&MailboxKey { tenant: other_tenant(), ..key }, None, (5, 3), vec![mail(4)]);
-    assert_eq!(store.register(nobody).await.unwrap(), Registered::Stale);
+    assert_eq!(store.register(nobody).await.unwrap(), RegistrationResult::Stale);
 }
 
 /// Eight readers of one page: one registers it.
@@ -192,7 +192,7 @@ pub async fn of_concurrent_readers_one_registers_a_page(store: &Shared) {
         async move { store.register(page).await.unwrap() }
     });
     let answers = all_at_once(calls).await;
-    let done = answers.iter().filter(|answer| **answer == Registered::Done { new: 20, known: 0 });
+    let done = answers.iter().filter(|answer| **answer == RegistrationResult::Done { new: 20, known: 0 });
     assert_eq!(done.count(), 1, "{answers:?}");
     assert_eq!(take(store, 1, at(1), 99).await.len(), 20);
 }
@@ -201,9 +201,9 @@ pub async fn of_concurrent_readers_one_registers_a_page(store: &Shared) {
 pub async fn mail_that_was_here_before_is_not_new(store: &Shared) {
     let key = watch(store, "orders").await;
     let twice = page(&key, None, (5, 3), vec![mail(1), again(1, 2), mail(3)]);
-    assert_eq!(store.register(twice).await.unwrap(), Registered::Done { new: 2, known: 1 });
+    assert_eq!(store.register(twice).await.unwrap(), RegistrationResult::Done { new: 2, known: 1 });
     let rebuilt = page(&key, Some((5, 3)), (6, 9), vec![again(3, 7), again(1, 8), mail(9)]);
-    assert_eq!(store.register(rebuilt).await.unwrap(), Registered::Done { new: 1, known: 2 });
+    assert_eq!(store.register(rebuilt).await.unwrap(), RegistrationResult::Done { new: 1, known: 2 });
     assert_eq!(numbers(&take(store, 1, at(1), 99).await), [1, 3, 9]);
     let (_, state) = store.mailbox(&key).await.unwrap().unwrap();
     assert_eq!(state.cursor, Some(cursor(6, 9)));
@@ -233,11 +233,11 @@ pub async fn mail_that_could_not_be_read_is_noted_once(store: &Shared) {
     let same = NewInbound { uid: mail(60).uid, ..dead.clone() };
     let elsewhere = NewInbound { uid: mail(61).uid, folder: "Archive".to_owned(), ..dead.clone() };
     let late = page(&key, Some((5, 2)), (5, 3), vec![same, elsewhere]);
-    assert_eq!(store.register(late).await.unwrap(), Registered::Done { new: 1, known: 1 });
-    assert_eq!(store.route_state(at(9)).await.unwrap(), RouteState::default());
+    assert_eq!(store.register(late).await.unwrap(), RegistrationResult::Done { new: 1, known: 1 });
+    assert_eq!(store.route_state(at(9)).await.unwrap(), ProcessingState::default());
     for uid in [gone.uid, dead.uid] {
         assert_eq!(store.inbound_raw(&tenant(), uid).await.unwrap(), None);
-        assert_eq!(store.replay_inbound(&tenant(), uid, at(1)).await.unwrap(), Changed::InUse);
+        assert_eq!(store.replay_inbound(&tenant(), uid, at(1)).await.unwrap(), ChangeResult::InUse);
     }
     let bodiless = NewInbound { body: None, ..mail(70) };
     assert!(store.register(page(&key, Some((5, 3)), (5, 9), vec![bodiless])).await.is_err());
@@ -248,12 +248,15 @@ pub async fn mail_that_could_not_be_read_is_noted_once(store: &Shared) {
 pub async fn a_claim_takes_some_of_each_mailbox(store: &Shared) {
     let (flooded, quiet) = (watch(store, "flooded").await, watch(store, "quiet").await);
     register(store, page(&flooded, None, (5, 50), (1..=50).map(mail).collect())).await;
-    let late = Registration { at: at(3), ..page(&quiet, None, (5, 52), vec![mail(51), mail(52)]) };
+    let late = MailboxPage { at: at(3), ..page(&quiet, None, (5, 52), vec![mail(51), mail(52)]) };
     register(store, late).await;
-    assert_eq!(store.route_state(at(2)).await.unwrap(), RouteState { due: 50, next_due_at: Some(at(3)) });
-    let request = |limit, per_mailbox| RouteRequest {
+    assert_eq!(
+        store.route_state(at(2)).await.unwrap(),
+        ProcessingState { due: 50, next_due_at: Some(at(3)) }
+    );
+    let request = |limit, per_mailbox| ProcessRequest {
         per_mailbox,
-        ..RouteRequest::new(sample::lease(1, at(4)), at(4), limit)
+        ..ProcessRequest::new(sample::lease(1, at(4)), at(4), limit)
     };
     let claimed = store.claim_inbound(request(9, 3)).await.unwrap();
     assert_eq!(numbers(&claimed), [1, 2, 3, 51, 52]);
@@ -294,7 +297,7 @@ pub async fn what_came_of_a_mail_reads_back_whole(store: &Shared) {
     let one = take(store, 1, at(1), 1).await.remove(0);
     let sent = accept(store, Sample::new(1)).await;
     let gone = uid(at(0), 77);
-    let failed = Routed {
+    let failed = InboundMailResult {
         due_at: Some(at(60)),
         tries: 1,
         error: Some("no door".to_owned()),
@@ -307,12 +310,15 @@ pub async fn what_came_of_a_mail_reads_back_whole(store: &Shared) {
     let found = view(store, one.uid).await;
     assert_eq!((found.state, found.due_at, found.tries), (InboundState::Waiting, Some(at(60)), 1));
     assert_eq!((found.error.as_deref(), found.settled_at), (Some("no door"), None));
-    assert_eq!(store.route_state(at(3)).await.unwrap(), RouteState { due: 0, next_due_at: Some(at(60)) });
+    assert_eq!(
+        store.route_state(at(3)).await.unwrap(),
+        ProcessingState { due: 0, next_due_at: Some(at(60)) }
+    );
     assert!(take(store, 2, at(59), 1).await.is_empty());
     let one = take(store, 2, at(60), 1).await.remove(0);
     assert_eq!((one.before, one.tries), (InboundState::Waiting, 1));
     assert_eq!(one.messages, [("first".parse().unwrap(), sent)]);
-    let done = Routed {
+    let done = InboundMailResult {
         result: Some(r#"{"größe":1}"#.to_owned()),
         tags: vec!["größe".to_owned(), "order".to_owned()],
         messages: vec![("first".parse().unwrap(), sent), ("second".parse().unwrap(), gone)],
@@ -329,7 +335,7 @@ pub async fn what_came_of_a_mail_reads_back_whole(store: &Shared) {
     );
     let mut sent_for = record.messages;
     sent_for.sort_by_key(|(rule, ..)| rule.clone());
-    let ready = Some(postway_domain::Status::Ready);
+    let ready = Some(postway_domain::MessageStatus::Ready);
     assert_eq!(sent_for, [("first".parse().unwrap(), sent, ready), ("second".parse().unwrap(), gone, None)]);
 }
 
@@ -338,14 +344,14 @@ pub async fn a_late_worker_settles_nothing(store: &Shared) {
     let key = watch(store, "orders").await;
     register(store, page(&key, None, (5, 2), vec![mail(1), mail(2)])).await;
     let one = take(store, 1, at(1), 1).await.remove(0);
-    let received = |token| Routed {
+    let received = |token| InboundMailResult {
         received: Some("{}".to_owned()),
         tags: vec!["late".to_owned()],
         ..routed(&one, token, InboundState::Routed, at(2))
     };
     assert!(!settle(store, received(2)).await);
-    assert!(!settle(store, Routed { uid: mail(2).uid, ..received(1) }).await);
-    assert!(!settle(store, Routed { uid: mail(9).uid, ..received(1) }).await);
+    assert!(!settle(store, InboundMailResult { uid: mail(2).uid, ..received(1) }).await);
+    assert!(!settle(store, InboundMailResult { uid: mail(9).uid, ..received(1) }).await);
     let record = store.inbound_one(&tenant(), one.uid).await.unwrap().unwrap();
     assert!(record.events.is_empty() && record.mail.tags.is_empty());
     assert_eq!(store.settle_inbound(vec![received(1), received(1)]).await.unwrap(), [true, false]);
@@ -358,7 +364,7 @@ pub async fn lost_mail_is_given_back_once(store: &Shared) {
     let key = watch(store, "orders").await;
     register(store, page(&key, None, (5, 2), vec![mail(1), mail(2)])).await;
     let claimed = take(store, 1, at(1), 9).await;
-    let reminded = Routed {
+    let reminded = InboundMailResult {
         due_at: Some(at(5)),
         follow_up: Some("first".parse().unwrap()),
         ..routed(&claimed[1], 1, InboundState::Routed, at(2))
@@ -373,7 +379,7 @@ pub async fn lost_mail_is_given_back_once(store: &Shared) {
     assert_eq!(store.reclaim_inbound(&[incarnation(2)], at(6), 9).await.unwrap(), 0);
     assert!(!settle(store, routed(&claimed[0], 1, InboundState::Routed, at(7))).await);
     let due = at(6).plus(SUSPECT_WAIT);
-    assert_eq!(store.route_state(at(7)).await.unwrap(), RouteState { due: 0, next_due_at: Some(due) });
+    assert_eq!(store.route_state(at(7)).await.unwrap(), ProcessingState { due: 0, next_due_at: Some(due) });
     let again = take(store, 3, due, 9).await;
     let stood: Vec<_> =
         again.iter().map(|one| (one.imap_uid, one.before, one.tries, one.lost_leases)).collect();
@@ -385,18 +391,21 @@ pub async fn a_settled_mail_is_replayed(store: &Shared) {
     let key = watch(store, "orders").await;
     register(store, page(&key, None, (5, 1), vec![mail(1)])).await;
     let replay = |now| async move { store.replay_inbound(&tenant(), mail(1).uid, at(now)).await.unwrap() };
-    assert_eq!(replay(1).await, Changed::InUse);
+    assert_eq!(replay(1).await, ChangeResult::InUse);
     let one = take(store, 1, at(1), 1).await.remove(0);
-    assert_eq!(replay(2).await, Changed::InUse);
-    let dead =
-        Routed { tries: 3, error: Some("no".to_owned()), ..routed(&one, 1, InboundState::Dead, at(3)) };
+    assert_eq!(replay(2).await, ChangeResult::InUse);
+    let dead = InboundMailResult {
+        tries: 3,
+        error: Some("no".to_owned()),
+        ..routed(&one, 1, InboundState::Dead, at(3))
+    };
     assert!(settle(store, dead).await);
-    assert_eq!(replay(4).await, Changed::Done);
+    assert_eq!(replay(4).await, ChangeResult::Done);
     let found = view(store, one.uid).await;
     assert_eq!((found.state, found.due_at, found.tries), (InboundState::Received, Some(at(4)), 0));
     assert_eq!((found.error, found.settled_at), (None, None));
     assert_eq!(take(store, 2, at(4), 1).await[0].before, InboundState::Received);
-    assert_eq!(store.replay_inbound(&tenant(), mail(9).uid, at(1)).await.unwrap(), Changed::Missing);
+    assert_eq!(store.replay_inbound(&tenant(), mail(9).uid, at(1)).await.unwrap(), ChangeResult::Missing);
 }
 
 /// No reminder comes any more, also where one is under way.
@@ -405,7 +414,7 @@ pub async fn a_resolved_mail_is_not_reminded_of(store: &Shared) {
     register(store, page(&key, None, (5, 2), vec![mail(1), mail(2)])).await;
     let resolve = |n| async move { store.resolve_inbound(&tenant(), mail(n).uid, at(9)).await.unwrap() };
     let claimed = take(store, 1, at(1), 9).await;
-    let follow_up = |one: &ToRoute, token, due: i64| Routed {
+    let follow_up = |one: &MailToProcess, token, due: i64| InboundMailResult {
         due_at: Some(at(due)),
         follow_up: Some("first".parse().unwrap()),
         reminders: one.reminders + 1,
@@ -413,12 +422,12 @@ pub async fn a_resolved_mail_is_not_reminded_of(store: &Shared) {
     };
     assert!(settle(store, follow_up(&claimed[0], 1, 5)).await);
     assert_eq!(view(store, claimed[0].uid).await.follow_up, Some("first".parse().unwrap()));
-    assert_eq!((resolve(1).await, resolve(1).await), (Changed::Done, Changed::Already));
+    assert_eq!((resolve(1).await, resolve(1).await), (ChangeResult::Done, ChangeResult::Already));
     let found = view(store, claimed[0].uid).await;
     assert_eq!((found.state, found.due_at, found.follow_up), (InboundState::Routed, None, None));
     assert_eq!((found.resolved_at, found.reminders), (Some(at(9)), 1));
     // Its first try is still to come to an end.
-    assert_eq!(resolve(2).await, Changed::Done);
+    assert_eq!(resolve(2).await, ChangeResult::Done);
     assert!(settle(store, follow_up(&claimed[1], 1, 5)).await);
     assert_eq!(view(store, claimed[1].uid).await.due_at, None);
     assert!(take(store, 2, at(99), 9).await.is_empty());
@@ -432,7 +441,7 @@ pub async fn mail_is_listed_newest_first(store: &Shared) {
     for one in take(store, 1, at(1), 9).await {
         let to = if one.imap_uid % 2 == 0 { InboundState::Dead } else { InboundState::NoMatch };
         let kind = Some(if one.imap_uid > 3 { "bounce" } else { "ordinary" });
-        assert!(settle(store, Routed { kind, ..routed(&one, 1, to, at(2)) }).await);
+        assert!(settle(store, InboundMailResult { kind, ..routed(&one, 1, to, at(2)) }).await);
     }
     assert_eq!(listed(store, InboundFilter::default()).await, [5, 4, 3, 2, 1]);
     let filter = |mailbox: Option<&str>, state, kind: Option<&str>| InboundFilter {
@@ -460,7 +469,7 @@ pub async fn routers_are_woken(store: &Shared) {
     assert_eq!(store.reclaim_inbound(&[], at(3), 9).await.unwrap(), 0);
     let one = take(store, 2, at(3), 1).await.remove(0);
     assert!(settle(store, routed(&one, 2, InboundState::NoMatch, at(4))).await);
-    assert_eq!(store.replay_inbound(&tenant(), one.uid, at(5)).await.unwrap(), Changed::Done);
+    assert_eq!(store.replay_inbound(&tenant(), one.uid, at(5)).await.unwrap(), ChangeResult::Done);
     within(store.inbound_woken()).await;
 }
 
@@ -472,10 +481,12 @@ pub async fn subscribers_are_told_of_mail_that_came(store: &Shared) {
     register(store, page(&key, None, (5, 1), vec![mail(1)])).await;
     for (token, data) in [(1, r#"{"n":1}"#), (2, r#"{"n":2}"#)] {
         let one = take(store, token, at(5), 1).await.remove(0);
-        let told =
-            Routed { received: Some(data.to_owned()), ..routed(&one, token, InboundState::Routed, at(5)) };
+        let told = InboundMailResult {
+            received: Some(data.to_owned()),
+            ..routed(&one, token, InboundState::Routed, at(5))
+        };
         assert!(settle(store, told).await);
-        assert_eq!(store.replay_inbound(&tenant(), one.uid, at(5)).await.unwrap(), Changed::Done);
+        assert_eq!(store.replay_inbound(&tenant(), one.uid, at(5)).await.unwrap(), ChangeResult::Done);
     }
     assert_eq!(tell(store, at(6)).await, 2);
     let feed = store.feed(&tenant(), FeedPosition::default(), 9).await.unwrap();

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use postway_domain::{
-    EventKind, MessageUid, State, TenantId, Time,
-    message::{Input, Outcome, Resolution, Rest},
+    EventKind, MessageState, MessageUid, TenantId, Time,
+    message::{AttemptOutcome, DoubtResolution, OtherRecipients, TransitionInput},
 };
 
 use super::{
@@ -17,7 +17,8 @@ use super::{
     subscribers::{subscribe, webhook},
 };
 use crate::record::{
-    Acceptance, Change, Counts, DueSubscriber, FeedEvent, FeedPosition, Fence, Pace, ReportRequest,
+    Acceptance, DueSubscriber, FeedEvent, FeedPosition, HourlyCounts, MessageChange, ReportRequest,
+    SendingRate, WriteFence,
 };
 
 /// Gives every page its place.
@@ -47,7 +48,7 @@ pub(crate) async fn tell(store: &Shared, now: Time) -> u32 {
 pub(crate) async fn send(store: &Shared, sample: Sample, end_ms: i64) -> MessageUid {
     let mut claimed = accept_and_claim(store, sample, 1).await;
     assert!(commit_wire(store, &mut claimed, at(end_ms)).await);
-    assert!(apply(store, outcome(&claimed, true, Outcome::Sent, at(end_ms))).await);
+    assert!(apply(store, outcome(&claimed, true, AttemptOutcome::Sent, at(end_ms))).await);
     claimed.uid
 }
 
@@ -68,13 +69,14 @@ fn kinds(feed: &[FeedEvent]) -> Vec<(MessageUid, EventKind)> {
 pub async fn what_happens_is_in_the_feed_in_order(store: &Shared) {
     let mut first = accept_and_claim(store, Sample::new(1), 1).await;
     let data = Some(r#"{"will_retry":true}"#.to_owned());
-    let mut retry = Change { due_at: Some(at(50)), ..outcome(&first, false, Outcome::Retry, at(10)) };
+    let mut retry =
+        MessageChange { due_at: Some(at(50)), ..outcome(&first, false, AttemptOutcome::Retry, at(10)) };
     retry.events[0].data.clone_from(&data);
     assert!(apply(store, retry).await);
     let later = accept(store, Sample::new(2).send_at(9_000)).await;
     first = claim(store, 2, at(50), 1).await.remove(0);
     assert!(commit_wire(store, &mut first, at(51)).await);
-    assert!(apply(store, outcome(&first, true, Outcome::Sent, at(52))).await);
+    assert!(apply(store, outcome(&first, true, AttemptOutcome::Sent, at(52))).await);
     assert!(feed(store).await.is_empty(), "nothing has its place yet");
     assert_eq!(sequence(store).await, 4);
 
@@ -114,9 +116,9 @@ pub async fn a_transaction_leaves_a_page_for_each_tenant(store: &Shared) {
 pub async fn what_did_not_happen_is_not_told(store: &Shared) {
     let claimed = accept_and_claim(store, Sample::new(1).key("k"), 1).await;
     offer(store, Sample::new(2).key("k")).await;
-    let late = Change {
-        fence: Fence { token: Some(sample::lease(9, at(0)).token), ..super::stage::fence(&claimed) },
-        ..outcome(&claimed, false, Outcome::Failed, at(1))
+    let late = MessageChange {
+        fence: WriteFence { token: Some(sample::lease(9, at(0)).token), ..super::stage::fence(&claimed) },
+        ..outcome(&claimed, false, AttemptOutcome::Failed, at(1))
     };
     assert!(!apply(store, late).await);
     assert!(claim(store, 2, at(1), 9).await.is_empty());
@@ -133,9 +135,15 @@ pub async fn every_way_to_happen_is_told(store: &Shared) {
     doubt(store, &mut claimed, Some(at(20)), at(10)).await;
     let mut again = claim(store, 2, at(20), 1).await.remove(0);
     let version = doubt(store, &mut again, None, at(30)).await;
-    let fence = Fence { status: postway_domain::Status::InDoubt, token: None, version: Some(version) };
-    let resolved =
-        step(new, fence, State::InDoubt, Input::Resolve(Resolution::Failed, Rest::Nothing), at(40));
+    let fence =
+        WriteFence { status: postway_domain::MessageStatus::InDoubt, token: None, version: Some(version) };
+    let resolved = step(
+        new,
+        fence,
+        MessageState::InDoubt,
+        TransitionInput::Resolve(DoubtResolution::Failed, OtherRecipients::Nothing),
+        at(40),
+    );
     assert!(apply(store, resolved).await);
     sequence(store).await;
     let mut told = kinds(&feed(store).await);
@@ -208,7 +216,7 @@ pub async fn a_reader_beside_writers_misses_nothing(store: &Shared) {
             for n in 0..EACH {
                 accept(&store, Sample::new(writer * 100 + n)).await;
                 for claimed in claim(&store, i64::from(writer * 100 + n), at(1), 1).await {
-                    assert!(apply(&store, outcome(&claimed, false, Outcome::Failed, at(2))).await);
+                    assert!(apply(&store, outcome(&claimed, false, AttemptOutcome::Failed, at(2))).await);
                 }
             }
         }
@@ -243,7 +251,7 @@ pub async fn a_reader_beside_writers_misses_nothing(store: &Shared) {
     within(sequencing).await.unwrap();
     // What a claimer had locked, another passed over.
     for claimed in claim(store, 9_999, at(1), 99).await {
-        assert!(apply(store, outcome(&claimed, false, Outcome::Failed, at(2))).await);
+        assert!(apply(store, outcome(&claimed, false, AttemptOutcome::Failed, at(2))).await);
     }
     sequence(store).await;
     read.extend(feed_after(store, &tenant(), after).await);
@@ -262,10 +270,11 @@ pub async fn hours_are_counted_once(store: &Shared) {
     let hour = |n: i64| Time::from_millis((at(0).as_millis() / HOUR_MS + n) * HOUR_MS);
     send(store, Sample::new(1), 250).await;
     let first = accept_and_claim(store, Sample::new(2), 1).await;
-    let retry = Change { due_at: Some(at(HOUR_MS)), ..outcome(&first, false, Outcome::Retry, at(10)) };
+    let retry =
+        MessageChange { due_at: Some(at(HOUR_MS)), ..outcome(&first, false, AttemptOutcome::Retry, at(10)) };
     assert!(apply(store, retry).await);
     let again = claim(store, 2, at(HOUR_MS), 1).await.remove(0);
-    assert!(apply(store, outcome(&again, false, Outcome::Failed, at(HOUR_MS))).await);
+    assert!(apply(store, outcome(&again, false, AttemptOutcome::Failed, at(HOUR_MS))).await);
     accept(store, Sample::new(3).from(sample::TENANT, sample::OTHER_ACCOUNT)).await;
     accept(store, Sample::new(4).from(OTHER_TENANT, ACCOUNT)).await;
     for _ in 0..2 {
@@ -274,11 +283,16 @@ pub async fn hours_are_counted_once(store: &Shared) {
         let mut rows: Vec<_> =
             rows.into_iter().map(|row| (row.hour, row.account.to_string(), row.counts)).collect();
         rows.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-        let counts = Counts { accepted: 2, sent: 1, deferred: 1, queue_ms: 250, ..Counts::default() };
+        let counts =
+            HourlyCounts { accepted: 2, sent: 1, deferred: 1, queue_ms: 250, ..HourlyCounts::default() };
         let expected = [
-            (hour(0), sample::OTHER_ACCOUNT.to_owned(), Counts { accepted: 1, ..Counts::default() }),
+            (
+                hour(0),
+                sample::OTHER_ACCOUNT.to_owned(),
+                HourlyCounts { accepted: 1, ..HourlyCounts::default() },
+            ),
             (hour(0), ACCOUNT.to_owned(), counts),
-            (hour(1), ACCOUNT.to_owned(), Counts { failed: 1, ..Counts::default() }),
+            (hour(1), ACCOUNT.to_owned(), HourlyCounts { failed: 1, ..HourlyCounts::default() }),
         ];
         assert_eq!(rows, expected);
     }
@@ -288,7 +302,7 @@ pub async fn hours_are_counted_once(store: &Shared) {
 /// What rates and charts are made of: visible once it is fanned out, and for the last hour only.
 pub async fn what_happened_lately_is_counted_in_tens_of_seconds(store: &Shared) {
     const HOUR_MS: i64 = 60 * 60 * 1_000;
-    let begin = |ms: i64| Pace::begin_of(at(ms));
+    let begin = |ms: i64| SendingRate::begin_of(at(ms));
     accept(store, Sample::new(1)).await;
     accept(store, Sample::new(2)).await;
     accept(store, Sample::new(3).from(OTHER_TENANT, ACCOUNT)).await;
@@ -296,14 +310,14 @@ pub async fn what_happened_lately_is_counted_in_tens_of_seconds(store: &Shared) 
     let mut claimed = claim(store, 1, at(5), 2).await;
     let (mut sent, failed) = (claimed.remove(0), claimed.remove(0));
     assert!(commit_wire(store, &mut sent, at(6)).await);
-    assert!(apply(store, outcome(&sent, true, Outcome::Sent, at(40_000))).await);
-    assert!(apply(store, outcome(&failed, false, Outcome::Failed, at(40_000))).await);
+    assert!(apply(store, outcome(&sent, true, AttemptOutcome::Sent, at(40_000))).await);
+    assert!(apply(store, outcome(&failed, false, AttemptOutcome::Failed, at(40_000))).await);
     for _ in 0..2 {
         tell(store, at(41_000)).await;
         let pace = store.pace(&tenant(), begin(0)).await.unwrap();
         let expected = [
-            Pace { accepted: 2, ..Pace::empty(begin(0)) },
-            Pace { sent: 1, failed: 1, ..Pace::empty(begin(40_000)) },
+            SendingRate { accepted: 2, ..SendingRate::empty(begin(0)) },
+            SendingRate { sent: 1, failed: 1, ..SendingRate::empty(begin(40_000)) },
         ];
         assert_eq!(pace, expected);
     }
@@ -311,12 +325,15 @@ pub async fn what_happened_lately_is_counted_in_tens_of_seconds(store: &Shared) 
     assert_eq!(store.pace(&other_tenant(), begin(0)).await.unwrap()[0].accepted, 1);
     assert!(store.pace(&"nobody".parse().unwrap(), begin(0)).await.unwrap().is_empty());
     // An hour and more later the same slots are used again, and have forgotten.
-    for ms in [400 * Pace::LASTS_MS, 400 * Pace::LASTS_MS + 1] {
+    for ms in [400 * SendingRate::LASTS_MS, 400 * SendingRate::LASTS_MS + 1] {
         accept(store, Sample::new(ms as u32).created(ms)).await;
         tell(store, at(ms)).await;
     }
-    let later = begin(400 * Pace::LASTS_MS);
-    assert_eq!(store.pace(&tenant(), later).await.unwrap(), [Pace { accepted: 2, ..Pace::empty(later) }]);
+    let later = begin(400 * SendingRate::LASTS_MS);
+    assert_eq!(
+        store.pace(&tenant(), later).await.unwrap(),
+        [SendingRate { accepted: 2, ..SendingRate::empty(later) }]
+    );
 }
 
 /// A page with more notifications than one transaction makes: each subscriber is notified of each event once,

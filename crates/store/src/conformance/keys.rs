@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use postway_domain::{
-    ApiKey, KeyDigest, Scope,
+    ApiKey, KeyDigest, KeyScope,
     key::KeyRestrictions,
     scram::{SALT_BYTES, ScramVerifier},
 };
@@ -13,7 +13,7 @@ use super::{
     sample::{OTHER_TENANT, TENANT, at, other_tenant, tenant},
     stage::direct,
 };
-use crate::record::{Changed, DirectoryChange};
+use crate::record::{ChangeResult, DirectoryChange};
 
 /// A key of a tenant, created this many milliseconds after the start.
 pub fn key(tenant: &str, id: &str, created_ms: i64) -> ApiKey {
@@ -22,7 +22,7 @@ pub fn key(tenant: &str, id: &str, created_ms: i64) -> ApiKey {
         tenant: tenant.parse().unwrap(),
         name: format!("Größe of {id}"),
         digest: KeyDigest::of(id.as_bytes()),
-        scopes: vec![Scope::Send, Scope::Manage],
+        scopes: vec![KeyScope::Send, KeyScope::Manage],
         networks: vec!["10.0.0.0/8".parse().unwrap(), "2001:db8::/32".parse().unwrap()],
         created_at: at(created_ms),
         expires_at: Some(at(90_000)),
@@ -36,7 +36,7 @@ pub fn key(tenant: &str, id: &str, created_ms: i64) -> ApiKey {
     }
 }
 
-async fn create(store: &Shared, key: ApiKey) -> Changed {
+async fn create(store: &Shared, key: ApiKey) -> ChangeResult {
     direct(store, DirectoryChange::CreateKey(key)).await
 }
 
@@ -47,7 +47,7 @@ async fn find(store: &Shared, id: &str) -> ApiKey {
 /// Whose it is, what it may do, from where and until when.
 pub async fn a_key_is_found_by_its_digest(store: &Shared) {
     let whole = key(TENANT, "whole", 1);
-    assert_eq!(create(store, whole.clone()).await, Changed::Done);
+    assert_eq!(create(store, whole.clone()).await, ChangeResult::Done);
     assert_eq!(find(store, "whole").await, whole);
     let bare = ApiKey {
         scopes: vec![],
@@ -56,7 +56,7 @@ pub async fn a_key_is_found_by_its_digest(store: &Shared) {
         restrictions: None,
         ..key(TENANT, "bare", 2)
     };
-    assert_eq!(create(store, bare.clone()).await, Changed::Done);
+    assert_eq!(create(store, bare.clone()).await, ChangeResult::Done);
     assert_eq!(find(store, "bare").await, bare);
     assert_eq!(store.key(&KeyDigest::of(b"nobody's")).await.unwrap(), None);
 }
@@ -65,8 +65,8 @@ pub async fn a_key_is_found_by_its_digest(store: &Shared) {
 pub async fn a_key_is_found_by_its_id_with_its_verifier(store: &Shared) {
     let verifier = Some(ScramVerifier::of("pencil", [9; SALT_BYTES]));
     let proven = ApiKey { scram: verifier, ..key(TENANT, "proven", 1) };
-    assert_eq!(create(store, proven.clone()).await, Changed::Done);
-    assert_eq!(create(store, key(OTHER_TENANT, "older", 2)).await, Changed::Done);
+    assert_eq!(create(store, proven.clone()).await, ChangeResult::Done);
+    assert_eq!(create(store, key(OTHER_TENANT, "older", 2)).await, ChangeResult::Done);
     assert_eq!(store.key_by_id("proven").await.unwrap(), Some(proven.clone()));
     assert_eq!(find(store, "proven").await, proven);
     assert_eq!(store.keys(&tenant()).await.unwrap(), [proven]);
@@ -77,11 +77,11 @@ pub async fn a_key_is_found_by_its_id_with_its_verifier(store: &Shared) {
 
 /// Across tenants, too: an id or a digest names one key.
 pub async fn a_key_id_and_a_digest_are_taken_once(store: &Shared) {
-    assert_eq!(create(store, key(TENANT, "first", 1)).await, Changed::Done);
+    assert_eq!(create(store, key(TENANT, "first", 1)).await, ChangeResult::Done);
     let same_id = ApiKey { digest: KeyDigest::of(b"other"), ..key(OTHER_TENANT, "first", 2) };
-    assert_eq!(create(store, same_id).await, Changed::Exists);
+    assert_eq!(create(store, same_id).await, ChangeResult::Exists);
     let same_digest = ApiKey { id: "other".to_owned(), ..key(OTHER_TENANT, "first", 2) };
-    assert_eq!(create(store, same_digest).await, Changed::Exists);
+    assert_eq!(create(store, same_digest).await, ChangeResult::Exists);
     assert_eq!(find(store, "first").await, key(TENANT, "first", 1));
     assert!(store.keys(&other_tenant()).await.unwrap().is_empty());
 }
@@ -91,10 +91,10 @@ pub async fn keys_are_listed_by_tenant_oldest_first(store: &Shared) {
     for (tenant, id, ms) in
         [(TENANT, "z", 1), (TENANT, "b", 2), (TENANT, "a", 2), (OTHER_TENANT, "theirs", 0), (TENANT, "0", 3)]
     {
-        assert_eq!(create(store, key(tenant, id, ms)).await, Changed::Done);
+        assert_eq!(create(store, key(tenant, id, ms)).await, ChangeResult::Done);
     }
     let revoke = DirectoryChange::RevokeKey(tenant(), "b".to_owned(), at(5));
-    assert_eq!(direct(store, revoke).await, Changed::Done);
+    assert_eq!(direct(store, revoke).await, ChangeResult::Done);
     let ids: Vec<String> = store.keys(&tenant()).await.unwrap().into_iter().map(|key| key.id).collect();
     assert_eq!(ids, ["z", "a", "b", "0"]);
     assert_eq!(store.keys(&other_tenant()).await.unwrap(), [key(OTHER_TENANT, "theirs", 0)]);
@@ -102,24 +102,24 @@ pub async fn keys_are_listed_by_tenant_oldest_first(store: &Shared) {
 
 /// Revoking another tenant's key finds no key.
 pub async fn a_key_is_revoked_once_and_by_its_tenant_only(store: &Shared) {
-    assert_eq!(create(store, key(TENANT, "mine", 1)).await, Changed::Done);
+    assert_eq!(create(store, key(TENANT, "mine", 1)).await, ChangeResult::Done);
     let revoke = |tenant, id: &str, ms| DirectoryChange::RevokeKey(tenant, id.to_owned(), at(ms));
-    assert_eq!(direct(store, revoke(other_tenant(), "mine", 5)).await, Changed::Missing);
-    assert_eq!(direct(store, revoke(tenant(), "nobody", 5)).await, Changed::Missing);
+    assert_eq!(direct(store, revoke(other_tenant(), "mine", 5)).await, ChangeResult::Missing);
+    assert_eq!(direct(store, revoke(tenant(), "nobody", 5)).await, ChangeResult::Missing);
     assert_eq!(find(store, "mine").await.revoked_at, None);
-    assert_eq!(direct(store, revoke(tenant(), "mine", 6)).await, Changed::Done);
-    assert_eq!(direct(store, revoke(tenant(), "mine", 7)).await, Changed::Missing);
+    assert_eq!(direct(store, revoke(tenant(), "mine", 6)).await, ChangeResult::Done);
+    assert_eq!(direct(store, revoke(tenant(), "mine", 7)).await, ChangeResult::Missing);
     assert_eq!(find(store, "mine").await.revoked_at, Some(at(6)), "the first revocation counts");
 }
 
 /// Nodes write it late and in any order.
 pub async fn the_last_use_of_a_key_only_moves_forward(store: &Shared) {
     for id in ["used", "idle"] {
-        assert_eq!(create(store, key(TENANT, id, 1)).await, Changed::Done);
+        assert_eq!(create(store, key(TENANT, id, 1)).await, ChangeResult::Done);
     }
     for (ms, expected) in [(20, 20), (10, 20), (30, 30)] {
         let used = vec![("used".to_owned(), at(ms)), ("gone".to_owned(), at(ms))];
-        assert_eq!(direct(store, DirectoryChange::TouchKeys(used)).await, Changed::Done);
+        assert_eq!(direct(store, DirectoryChange::TouchKeys(used)).await, ChangeResult::Done);
         assert_eq!(find(store, "used").await.last_used_at, Some(at(expected)));
     }
     assert_eq!(find(store, "idle").await.last_used_at, None);

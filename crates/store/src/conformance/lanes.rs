@@ -1,6 +1,6 @@
 //! Lanes: found while mail waits in them, removed when no message refers to them.
 
-use postway_domain::{State, TenantId};
+use postway_domain::{MessageState, TenantId};
 
 use super::{
     Shared,
@@ -33,7 +33,7 @@ async fn retire(store: &Shared, now_ms: i64) -> u32 {
 pub async fn mail_in_many_lanes_is_all_found(store: &Shared) {
     let batched = |number: u32| Sample::new(number).batch(&format!("order-{number}"));
     let waiting: Vec<_> = (0..MANY).map(|number| batched(number).build()).collect();
-    let ended = (0..MANY).map(|number| batched(MANY + number).state(State::Suppressed, None).build());
+    let ended = (0..MANY).map(|number| batched(MANY + number).state(MessageState::Suppressed, None).build());
     let others =
         (0..MANY).map(|number| batched(2 * MANY + number).from(OTHER_TENANT, ACCOUNT).send_at(5_000).build());
     let mut expected: Vec<_> = waiting.iter().map(|message| message.uid).collect();
@@ -55,7 +55,7 @@ pub async fn mail_in_many_lanes_is_all_found(store: &Shared) {
 /// A lane goes an hour after its last message, and comes back with the next one.
 pub async fn a_lane_without_messages_is_removed_and_made_again(store: &Shared) {
     sent(store, Sample::new(1).batch("once")).await;
-    let kept = accept(store, Sample::new(2).batch("kept").state(State::Suppressed, None)).await;
+    let kept = accept(store, Sample::new(2).batch("kept").state(MessageState::Suppressed, None)).await;
     fan_out(store, at(DAY_MS)).await;
     assert_eq!(retire(store, 9 * DAY_MS).await, 0, "a message refers to each lane");
     assert_eq!(expunge(store, 9 * DAY_MS).await, 2);

@@ -1,13 +1,16 @@
 //! Limits: no claim takes more than what is left, whichever node claims.
 
-use postway_domain::{AccountLimits, Span, Time, limit::LimitBehavior};
+use postway_domain::{AccountLimits, LimitSpan, Time, limit::LimitBehavior};
 
 use super::{
     Shared,
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
     stage::{all_at_once, direct, uids},
 };
-use crate::record::{AccountKey, AccountWant, Changed, ClaimRequest, Claimed, DirectoryChange, Permit, Used};
+use crate::record::{
+    AccountKey, AccountWant, ChangeResult, ClaimRequest, ClaimedMessage, DirectoryChange, LimitUse,
+    SendingPermit,
+};
 
 /// So many in any minute.
 pub fn per_minute(limit: u32) -> AccountLimits {
@@ -27,7 +30,7 @@ pub(crate) async fn claim(
     token: i64,
     now: Time,
     room: u32,
-) -> Vec<Claimed> {
+) -> Vec<ClaimedMessage> {
     store.claim(limited(sample::relay(), limits, token, now, room)).await.unwrap()
 }
 
@@ -48,11 +51,11 @@ pub async fn a_claim_takes_what_is_left_of_the_limit(store: &Shared) {
     let limits = per_minute(5);
     let first = claim(store, limits, 1, at(0), 3).await;
     assert_eq!(first.len(), 3);
-    let permit = Permit {
+    let permit = SendingPermit {
         key: sample::relay(),
         debited_at: at(0),
-        use_by: Span::Minute.use_by(at(0)),
-        spans: vec![Span::Minute],
+        use_by: LimitSpan::Minute.use_by(at(0)),
+        spans: vec![LimitSpan::Minute],
     };
     assert!(first.iter().all(|one| one.permit.as_ref() == Some(&permit) && !one.over_limit));
     assert_eq!(claim(store, limits, 2, at(1), 9).await.len(), 2);
@@ -69,7 +72,7 @@ pub async fn a_limit_is_free_again_after_its_window(store: &Shared) {
     let limits = per_minute(5);
     assert_eq!(claim(store, limits, 1, at(100), 3).await.len(), 3);
     assert_eq!(claim(store, limits, 2, at(30_000), 9).await.len(), 2);
-    let free = |ms| Span::Minute.counts_until(Span::Minute.bucket(at(ms)));
+    let free = |ms| LimitSpan::Minute.counts_until(LimitSpan::Minute.bucket(at(ms)));
     let just_before = Time::from_millis(free(100).as_millis() - 1);
     assert!(claim(store, limits, 3, just_before, 9).await.is_empty());
     assert_eq!(claim(store, limits, 4, free(100), 9).await.len(), 3);
@@ -82,14 +85,18 @@ pub async fn minute_hour_and_day_hold_together(store: &Shared) {
     let limits = AccountLimits { per_minute: 4, per_hour: 6, per_day: 7, ..AccountLimits::default() };
     let first = claim(store, limits, 1, at(0), 9).await;
     assert_eq!(first.len(), 4);
-    assert_eq!(first[0].permit.as_ref().unwrap().spans, Span::ALL);
-    assert_eq!(first[0].permit.as_ref().unwrap().use_by, Span::Minute.use_by(at(0)), "before the first ends");
-    let next_minute = Span::Minute.counts_until(Span::Minute.bucket(at(0)));
+    assert_eq!(first[0].permit.as_ref().unwrap().spans, LimitSpan::ALL);
+    assert_eq!(
+        first[0].permit.as_ref().unwrap().use_by,
+        LimitSpan::Minute.use_by(at(0)),
+        "before the first ends"
+    );
+    let next_minute = LimitSpan::Minute.counts_until(LimitSpan::Minute.bucket(at(0)));
     assert_eq!(claim(store, limits, 2, next_minute, 9).await.len(), 2);
     assert_eq!(counts(store, &sample::relay(), &limits, next_minute).await, [2, 6, 6]);
-    let next_hour = Span::Hour.counts_until(Span::Hour.bucket(next_minute));
+    let next_hour = LimitSpan::Hour.counts_until(LimitSpan::Hour.bucket(next_minute));
     assert_eq!(claim(store, limits, 3, next_hour, 9).await.len(), 1);
-    let much_later = Span::Hour.counts_until(Span::Hour.bucket(next_hour));
+    let much_later = LimitSpan::Hour.counts_until(LimitSpan::Hour.bucket(next_hour));
     assert!(claim(store, limits, 4, much_later, 9).await.is_empty());
     assert_eq!(counts(store, &sample::relay(), &limits, much_later).await, [0, 0, 7]);
 }
@@ -129,20 +136,20 @@ pub async fn beyond_a_limit_that_rejects_work_is_flagged(store: &Shared) {
 pub async fn the_use_of_a_limit_is_told(store: &Shared) {
     accept_many(store, TENANT, ACCOUNT, 0..9).await;
     let limits = AccountLimits { per_minute: 5, per_day: 9, ..AccountLimits::default() };
-    let unused = Used::default();
+    let unused = LimitUse::default();
     let nothing = store.used(&sample::relay(), &limits, at(0)).await.unwrap();
-    assert_eq!(nothing, [(Span::Minute, unused), (Span::Day, unused)]);
+    assert_eq!(nothing, [(LimitSpan::Minute, unused), (LimitSpan::Day, unused)]);
     claim(store, limits, 1, at(0), 2).await;
     claim(store, limits, 2, at(40_000), 1).await;
-    let used = |span: Span, count, oldest| {
-        (span, Used { count, frees_at: Some(span.counts_until(span.bucket(oldest))) })
+    let used = |span: LimitSpan, count, oldest| {
+        (span, LimitUse { count, frees_at: Some(span.counts_until(span.bucket(oldest))) })
     };
     let told = store.used(&sample::relay(), &limits, at(40_000)).await.unwrap();
-    assert_eq!(told, [used(Span::Minute, 3, at(0)), used(Span::Day, 3, at(0))]);
+    assert_eq!(told, [used(LimitSpan::Minute, 3, at(0)), used(LimitSpan::Day, 3, at(0))]);
     let later = store.used(&sample::relay(), &limits, at(70_000)).await.unwrap();
-    assert_eq!(later, [used(Span::Minute, 1, at(40_000)), used(Span::Day, 3, at(0))]);
+    assert_eq!(later, [used(LimitSpan::Minute, 1, at(40_000)), used(LimitSpan::Day, 3, at(0))]);
     let theirs = store.used(&sample::key(OTHER_TENANT, ACCOUNT), &limits, at(70_000)).await.unwrap();
-    assert_eq!(theirs, [(Span::Minute, unused), (Span::Day, unused)]);
+    assert_eq!(theirs, [(LimitSpan::Minute, unused), (LimitSpan::Day, unused)]);
 }
 
 /// A limit that is lowered counts what was taken under the old one.
@@ -158,11 +165,11 @@ pub async fn only_use_that_counts_no_more_is_forgotten(store: &Shared) {
     accept_many(store, TENANT, ACCOUNT, 0..9).await;
     let limits = AccountLimits { per_minute: 3, per_hour: 9, ..AccountLimits::default() };
     claim(store, limits, 1, at(0), 3).await;
-    let ends = Span::Minute.counts_until(Span::Minute.bucket(at(0)));
+    let ends = LimitSpan::Minute.counts_until(LimitSpan::Minute.bucket(at(0)));
     let before = Time::from_millis(ends.as_millis() - 1);
-    assert_eq!(direct(store, DirectoryChange::ForgetUse(before, 9)).await, Changed::Already);
+    assert_eq!(direct(store, DirectoryChange::ForgetUse(before, 9)).await, ChangeResult::Already);
     assert_eq!(counts(store, &sample::relay(), &limits, at(1)).await, [3, 3]);
-    assert_eq!(direct(store, DirectoryChange::ForgetUse(ends, 9)).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::ForgetUse(ends, 9)).await, ChangeResult::Done);
     assert_eq!(counts(store, &sample::relay(), &limits, at(1)).await, [0, 3]);
 }
 
@@ -176,10 +183,10 @@ pub async fn use_that_counts_no_more_is_forgotten_in_slices(store: &Shared) {
     let left = async || counts(store, &sample::relay(), &per_minute(9), at(0)).await;
     assert_eq!(left().await, [5]);
     for expected in [3, 1, 0] {
-        assert_eq!(forget().await, Changed::Done);
+        assert_eq!(forget().await, ChangeResult::Done);
         assert_eq!(left().await, [expected]);
     }
-    assert_eq!(forget().await, Changed::Already);
+    assert_eq!(forget().await, ChangeResult::Already);
 }
 
 /// Windows stay as full as they are.

@@ -1,6 +1,6 @@
 //! Files that mail links to.
 
-use postway_domain::{MessageUid, State, Status, message::Input};
+use postway_domain::{MessageState, MessageStatus, MessageUid, message::TransitionInput};
 
 use super::{
     Shared,
@@ -8,8 +8,8 @@ use super::{
     stage::{accept, apply, direct, step},
 };
 use crate::record::{
-    BlobName, BlobRef, Body, Change, Changed, DirectoryChange, Fence, Link, NewLink, Preparation,
-    PrepareRequest, Prepared,
+    BlobName, BlobRef, ChangeResult, DirectoryChange, FileLink, MessageChange, NewLink, PreparationResult,
+    PrepareRequest, PreparedMessage, StoredBody, WriteFence,
 };
 
 async fn file(store: &Shared, digest: u8, expires_ms: i64) -> NewLink {
@@ -24,32 +24,36 @@ async fn file(store: &Shared, digest: u8, expires_ms: i64) -> NewLink {
 
 /// A message of the samples' tenant that links to these files.
 async fn linking(store: &Shared, number: u32, links: Vec<NewLink>) -> MessageUid {
-    let sample =
-        Sample::new(number).state(State::Accepted, None).content(|content| content.raw = Body::EMPTY);
+    let sample = Sample::new(number)
+        .state(MessageState::Accepted, None)
+        .content(|content| content.raw = StoredBody::EMPTY);
     let uid = accept(store, sample).await;
     let request =
         PrepareRequest { lease: sample::lease(number.into(), at(0)), now: at(0), wants: vec![(tenant(), 1)] };
     let claimed = store.claim_preparation(request).await.unwrap().remove(0);
     assert_eq!(claimed.uid, uid);
-    let prepared = Prepared {
+    let prepared = PreparedMessage {
         subject: "Files".to_owned(),
-        raw: Body::Inline("Subject: Files\r\n\r\n".into()),
+        raw: StoredBody::Inline("Subject: Files\r\n\r\n".into()),
         eight_bit: false,
         smtputf8: false,
         links,
     };
-    let fence =
-        Fence { status: Status::Validating, token: Some(claimed.token), version: Some(claimed.version) };
-    let done = Change {
+    let fence = WriteFence {
+        status: MessageStatus::Validating,
+        token: Some(claimed.token),
+        version: Some(claimed.version),
+    };
+    let done = MessageChange {
         due_at: Some(at(0)),
-        preparation: Some(Preparation::Done(prepared)),
-        ..step(uid, fence, State::Validating, Input::Pass, at(0))
+        preparation: Some(PreparationResult::Done(prepared)),
+        ..step(uid, fence, MessageState::Validating, TransitionInput::Pass, at(0))
     };
     assert!(apply(store, done).await);
     uid
 }
 
-async fn find(store: &Shared, uid: MessageUid, name: &BlobName) -> Option<Link> {
+async fn find(store: &Shared, uid: MessageUid, name: &BlobName) -> Option<FileLink> {
     store.link(uid, name).await.unwrap()
 }
 
@@ -58,7 +62,7 @@ pub async fn a_link_reads_back_whole(store: &Shared) {
     let (first, second) = (file(store, 1, 1_000).await, file(store, 2, 2_000).await);
     let uid = linking(store, 1, vec![first.clone(), second.clone()]).await;
     let other = linking(store, 2, vec![first.clone()]).await;
-    let link = |uid, file: &NewLink| Some(Link { tenant: tenant(), uid, file: file.clone() });
+    let link = |uid, file: &NewLink| Some(FileLink { tenant: tenant(), uid, file: file.clone() });
     assert_eq!(find(store, uid, &first.blob.name).await, link(uid, &first));
     assert_eq!(find(store, uid, &second.blob.name).await, link(uid, &second));
     assert_eq!(find(store, other, &first.blob.name).await, link(other, &first));
@@ -75,7 +79,7 @@ pub async fn ended_links_are_forgotten(store: &Shared) {
     }
     let uid = linking(store, 1, files.clone()).await;
     let other = linking(store, 2, vec![files[0].clone(), files[1].clone()]).await;
-    assert_eq!(direct(store, DirectoryChange::Forget(at(1_000))).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::Forget(at(1_000))).await, ChangeResult::Done);
     for (file, kept) in files.iter().zip([false, true, false, true]) {
         assert_eq!(find(store, uid, &file.blob.name).await.is_some(), kept, "{}", file.filename);
     }
@@ -90,7 +94,7 @@ pub async fn many_ended_links_are_forgotten_at_once(store: &Shared) {
         files.push(file(store, digest, i64::from(digest)).await);
     }
     let uid = linking(store, 1, files.clone()).await;
-    assert_eq!(direct(store, DirectoryChange::Forget(at(199))).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::Forget(at(199))).await, ChangeResult::Done);
     for file in &files[..200] {
         assert_eq!(find(store, uid, &file.blob.name).await, None);
     }

@@ -1,12 +1,12 @@
 //! Watched mailboxes, rules and contacts.
 
 use postway_domain::{
-    Contact, Rule, WatchedMailbox,
-    inbound::Cursor,
-    mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, Start},
+    Contact, InboundRule, WatchedMailbox,
+    inbound::FolderCursor,
+    mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, WatchStart},
     message::OnDoubt,
-    rule::{Action, Condition, FollowUp, Forward, ForwardForm, RuleContent, TextMatch},
-    secret::Sealed,
+    rule::{FollowUpPlan, ForwardAction, ForwardForm, RuleAction, RuleCondition, RuleContent, TextMatch},
+    secret::SealedSecret,
 };
 
 use super::{
@@ -15,7 +15,9 @@ use super::{
     sample::{OTHER_TENANT, TENANT, at, other_tenant, tenant},
     stage::{all_at_once, direct},
 };
-use crate::record::{Changed, DirectoryChange, InboundFilter, MailboxKey, MailboxNote, Registered};
+use crate::record::{
+    ChangeResult, DirectoryChange, InboundFilter, MailboxKey, MailboxNote, RegistrationResult,
+};
 
 /// A mailbox of a tenant; its folder has its name.
 pub fn mailbox(tenant: &str, id: &str) -> WatchedMailbox {
@@ -35,14 +37,14 @@ pub fn mailbox(tenant: &str, id: &str) -> WatchedMailbox {
             active: true,
             description: Some("orders".to_owned()),
             poll_seconds: 30,
-            start: Start::Since(at(7)),
+            start: WatchStart::Since(at(7)),
             proxy: Some("socks5://proxy.example.net:1080".to_owned()),
             all_tenants: true,
             attempts_max: 4,
             on_doubt: Some(OnDoubt::Hold),
             mail_bytes_max: Some(1 << 20),
         },
-        secret: Some(Sealed(vec![0, 255, 3])),
+        secret: Some(SealedSecret(vec![0, 255, 3])),
         version: 1,
         created_at: at(1),
         updated_at: at(2),
@@ -56,21 +58,21 @@ pub fn key(id: &str) -> MailboxKey {
 
 /// Makes a mailbox of the samples' tenant.
 pub(crate) async fn watch(store: &Shared, id: &str) -> MailboxKey {
-    assert_eq!(direct(store, DirectoryChange::CreateMailbox(mailbox(TENANT, id))).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::CreateMailbox(mailbox(TENANT, id))).await, ChangeResult::Done);
     key(id)
 }
 
 /// A rule for a mailbox.
-pub fn rule(id: &str, mailbox: &str, position: i64) -> Rule {
-    Rule {
+pub fn rule(id: &str, mailbox: &str, position: i64) -> InboundRule {
+    InboundRule {
         tenant: tenant(),
         id: id.parse().unwrap(),
         mailbox: mailbox.parse().unwrap(),
         position,
         active: true,
         content: RuleContent {
-            conditions: vec![Condition::Subject(TextMatch::Regex("order (?<n>[0-9]+)".to_owned()))],
-            actions: vec![Action::Forward(Forward {
+            conditions: vec![RuleCondition::Subject(TextMatch::Regex("order (?<n>[0-9]+)".to_owned()))],
+            actions: vec![RuleAction::Forward(ForwardAction {
                 to: vec!["ann@example.org".to_owned()],
                 contact: Some("{n}".to_owned()),
                 form: ForwardForm::Redirect,
@@ -78,7 +80,7 @@ pub fn rule(id: &str, mailbox: &str, position: i64) -> Rule {
                 account: None,
                 on_doubt: Some(OnDoubt::Resend),
             })],
-            follow_up: Some(FollowUp { every_hours: 5, times_max: 3 }),
+            follow_up: Some(FollowUpPlan { every_hours: 5, times_max: 3 }),
         },
         version: 1,
         created_at: at(3),
@@ -117,16 +119,19 @@ pub async fn a_mailbox_reads_back_whole(store: &Shared) {
 pub async fn a_mailbox_is_taken_once_by_id_and_by_place(store: &Shared) {
     watch(store, "orders").await;
     let create = |mailbox| direct(store, DirectoryChange::CreateMailbox(mailbox));
-    assert_eq!(create(mailbox(TENANT, "orders")).await, Changed::Exists);
+    assert_eq!(create(mailbox(TENANT, "orders")).await, ChangeResult::Exists);
     let mut same_place = mailbox(TENANT, "bills");
     same_place.settings.folder = "orders".to_owned();
     same_place.settings.host = "IMAP.example.net".to_owned();
-    assert_eq!(create(same_place.clone()).await, Changed::Exists);
-    assert_eq!(create(WatchedMailbox { tenant: other_tenant(), ..same_place.clone() }).await, Changed::Done);
+    assert_eq!(create(same_place.clone()).await, ChangeResult::Exists);
+    assert_eq!(
+        create(WatchedMailbox { tenant: other_tenant(), ..same_place.clone() }).await,
+        ChangeResult::Done
+    );
     watch(store, "bills").await;
     same_place.version = 2;
     let update = |mailbox, expected| direct(store, DirectoryChange::UpdateMailbox(mailbox, expected));
-    assert_eq!(update(same_place, 1).await, Changed::Exists);
+    assert_eq!(update(same_place, 1).await, ChangeResult::Exists);
     assert_eq!(store.mailboxes(None).await.unwrap().len(), 3);
     let listed: Vec<_> =
         store.mailbox_states(None).await.unwrap().into_iter().map(|state| state.key).collect();
@@ -142,9 +147,9 @@ pub async fn a_mailbox_at_another_port_is_another_and_keeps_what_it_has_read(sto
     let update = |mailbox, expected| direct(store, DirectoryChange::UpdateMailbox(mailbox, expected));
     let mut tunnel = mailbox(TENANT, "tunnel");
     tunnel.settings.folder = "orders".to_owned();
-    assert_eq!(create(tunnel.clone()).await, Changed::Exists);
+    assert_eq!(create(tunnel.clone()).await, ChangeResult::Exists);
     tunnel.settings.port += 1;
-    assert_eq!(create(tunnel.clone()).await, Changed::Done);
+    assert_eq!(create(tunnel.clone()).await, ChangeResult::Done);
     let note = MailboxNote { key: key("tunnel"), uid_next: Some(7), error: None, at: at(1) };
     store.note_mailbox(note).await.unwrap();
 
@@ -154,14 +159,14 @@ pub async fn a_mailbox_at_another_port_is_another_and_keeps_what_it_has_read(sto
         moved.settings.port -= 1;
         moved
     };
-    assert_eq!(update(onto_the_first, 1).await, Changed::Exists);
+    assert_eq!(update(onto_the_first, 1).await, ChangeResult::Exists);
     let mut elsewhere = back;
     elsewhere.settings.port += 1;
-    assert_eq!(update(elsewhere.clone(), 1).await, Changed::Done);
+    assert_eq!(update(elsewhere.clone(), 1).await, ChangeResult::Done);
     let (found, state) = store.mailbox(&key("tunnel")).await.unwrap().unwrap();
     assert_eq!((found.settings.port, state.uid_next), (elsewhere.settings.port, Some(7)));
     // The port that it had is free again.
-    assert_eq!(create(WatchedMailbox { id: "next".parse().unwrap(), ..tunnel }).await, Changed::Done);
+    assert_eq!(create(WatchedMailbox { id: "next".parse().unwrap(), ..tunnel }).await, ChangeResult::Done);
 }
 
 /// Of many at once, one gets the place.
@@ -173,7 +178,7 @@ pub async fn of_concurrent_mailboxes_of_one_place_one_is_made(store: &Shared) {
         async move { store.change(DirectoryChange::CreateMailbox(one), None).await.unwrap() }
     });
     let answers = all_at_once(calls).await;
-    assert_eq!(answers.iter().filter(|changed| **changed == Changed::Done).count(), 1, "{answers:?}");
+    assert_eq!(answers.iter().filter(|changed| **changed == ChangeResult::Done).count(), 1, "{answers:?}");
     assert_eq!(store.mailboxes(None).await.unwrap().len(), 1);
 }
 
@@ -188,16 +193,16 @@ pub async fn a_mailbox_that_moves_forgets_its_cursor(store: &Shared) {
     let update = |mailbox: &WatchedMailbox, expected| {
         direct(store, DirectoryChange::UpdateMailbox(mailbox.clone(), expected))
     };
-    assert_eq!(update(&changed, 9).await, Changed::Stale);
-    assert_eq!(update(&changed, 1).await, Changed::Done);
+    assert_eq!(update(&changed, 9).await, ChangeResult::Stale);
+    assert_eq!(update(&changed, 1).await, ChangeResult::Done);
     let (found, state) = store.mailbox(&key).await.unwrap().unwrap();
     assert_eq!((&found, state.cursor.map(|cursor| cursor.last_uid)), (&changed, Some(10)));
     changed.settings.folder = "Archive".to_owned();
     changed.version = 3;
-    assert_eq!(update(&changed, 2).await, Changed::Done);
+    assert_eq!(update(&changed, 2).await, ChangeResult::Done);
     let (_, state) = store.mailbox(&key).await.unwrap().unwrap();
     assert_eq!((state.cursor, state.uid_next), (None, None));
-    assert_eq!(update(&mailbox(TENANT, "nobody"), 1).await, Changed::Stale);
+    assert_eq!(update(&mailbox(TENANT, "nobody"), 1).await, ChangeResult::Stale);
 }
 
 /// What was wrong is shown since it began, until a look goes well.
@@ -231,25 +236,25 @@ pub async fn a_deleted_mailbox_leaves_nothing_behind(store: &Shared) {
         register(store, page(key, None, (5, 700), (1..=620).map(mail_of(key)).collect())).await;
     }
     for (id, of) in [("one", "orders"), ("two", "bills")] {
-        assert_eq!(direct(store, DirectoryChange::CreateRule(rule(id, of, 1))).await, Changed::Done);
+        assert_eq!(direct(store, DirectoryChange::CreateRule(rule(id, of, 1))).await, ChangeResult::Done);
     }
     let delete = || direct(store, DirectoryChange::DeleteMailbox(orders.clone()));
-    assert_eq!(delete().await, Changed::Done);
-    assert_eq!(delete().await, Changed::Missing);
+    assert_eq!(delete().await, ChangeResult::Done);
+    assert_eq!(delete().await, ChangeResult::Missing);
     assert!(store.mailbox(&orders).await.unwrap().is_none());
     assert_eq!(store.mailbox_states(Some(&tenant())).await.unwrap().len(), 1);
     assert_eq!(store.rules(&tenant(), None).await.unwrap().len(), 1);
     assert_eq!(store.route_state(at(9)).await.unwrap().due, 620);
     let late = page(&orders, Some((5, 700)), (5, 701), vec![mail(999)]);
-    assert_eq!(store.register(late).await.unwrap(), Registered::Stale);
+    assert_eq!(store.register(late).await.unwrap(), RegistrationResult::Stale);
 
     // Before housekeeping came to the rest of it.
     watch(store, "orders").await;
     let of_orders = InboundFilter { mailbox: Some(orders.mailbox.clone()), ..InboundFilter::default() };
     assert!(store.inbound(&tenant(), &of_orders, None, 9).await.unwrap().is_empty());
     let again = page(&orders, None, (5, 9), vec![mail_of(&orders)(1)]);
-    assert_eq!(store.register(again).await.unwrap(), Registered::Done { new: 1, known: 0 });
-    assert_eq!(delete().await, Changed::Done);
+    assert_eq!(store.register(again).await.unwrap(), RegistrationResult::Done { new: 1, known: 0 });
+    assert_eq!(delete().await, ChangeResult::Done);
     for _ in 0..3 {
         direct(store, DirectoryChange::Forget(at(0))).await;
     }
@@ -269,10 +274,10 @@ pub async fn rules_are_kept_in_their_order(store: &Shared) {
     let create = |rule| direct(store, DirectoryChange::CreateRule(rule));
     for (id, of, position) in [("b", "orders", 1), ("a", "orders", 2), ("c", "orders", 1), ("d", "bills", 0)]
     {
-        assert_eq!(create(rule(id, of, position)).await, Changed::Done);
+        assert_eq!(create(rule(id, of, position)).await, ChangeResult::Done);
     }
-    assert_eq!(create(rule("a", "bills", 1)).await, Changed::Exists);
-    assert_eq!(create(rule("e", "nobody", 1)).await, Changed::Missing);
+    assert_eq!(create(rule("a", "bills", 1)).await, ChangeResult::Exists);
+    assert_eq!(create(rule("e", "nobody", 1)).await, ChangeResult::Missing);
     assert_eq!(store.rule(&tenant(), &"b".parse().unwrap()).await.unwrap(), Some(rule("b", "orders", 1)));
     assert_eq!(store.rule(&other_tenant(), &"b".parse().unwrap()).await.unwrap(), None);
     let ids = async |of: Option<&str>| {
@@ -282,13 +287,14 @@ pub async fn rules_are_kept_in_their_order(store: &Shared) {
     };
     assert_eq!(ids(Some("orders")).await, ["b", "c", "a"]);
     assert_eq!(ids(None).await, ["d", "b", "c", "a"]);
-    let changed = Rule { active: false, position: 9, version: 2, ..rule("b", "bills", 1) };
-    let update = |rule: &Rule, expected| direct(store, DirectoryChange::UpdateRule(rule.clone(), expected));
-    assert_eq!(update(&changed, 7).await, Changed::Stale);
-    assert_eq!(update(&changed, 1).await, Changed::Done);
+    let changed = InboundRule { active: false, position: 9, version: 2, ..rule("b", "bills", 1) };
+    let update =
+        |rule: &InboundRule, expected| direct(store, DirectoryChange::UpdateRule(rule.clone(), expected));
+    assert_eq!(update(&changed, 7).await, ChangeResult::Stale);
+    assert_eq!(update(&changed, 1).await, ChangeResult::Done);
     assert_eq!(store.rule(&tenant(), &changed.id).await.unwrap(), Some(changed.clone()));
     let delete = || direct(store, DirectoryChange::DeleteRule(tenant(), "b".parse().unwrap()));
-    assert_eq!((delete().await, delete().await), (Changed::Done, Changed::Missing));
+    assert_eq!((delete().await, delete().await), (ChangeResult::Done, ChangeResult::Missing));
     assert_eq!(ids(Some("bills")).await, ["d"]);
 }
 
@@ -296,12 +302,12 @@ pub async fn rules_are_kept_in_their_order(store: &Shared) {
 pub async fn contacts_are_found_by_their_names(store: &Shared) {
     let create = |contact| direct(store, DirectoryChange::CreateContact(contact));
     let ann = contact(TENANT, "c-1", "Ann  Größe");
-    assert_eq!(create(ann.clone()).await, Changed::Done);
-    assert_eq!(create(contact(TENANT, "c-2", "ann größe")).await, Changed::Exists);
-    assert_eq!(create(contact(TENANT, "c-1", "Bob")).await, Changed::Exists);
-    assert_eq!(create(contact(OTHER_TENANT, "c-1", "ann größe")).await, Changed::Done);
+    assert_eq!(create(ann.clone()).await, ChangeResult::Done);
+    assert_eq!(create(contact(TENANT, "c-2", "ann größe")).await, ChangeResult::Exists);
+    assert_eq!(create(contact(TENANT, "c-1", "Bob")).await, ChangeResult::Exists);
+    assert_eq!(create(contact(OTHER_TENANT, "c-1", "ann größe")).await, ChangeResult::Done);
     let nobody = Contact { addresses: Vec::new(), ..contact(TENANT, "c-3", "Nobody") };
-    assert_eq!(create(nobody.clone()).await, Changed::Done);
+    assert_eq!(create(nobody.clone()).await, ChangeResult::Done);
     assert_eq!(store.contact_named(&tenant(), " ANN GRÖßE").await.unwrap(), Some(ann.clone()));
     assert_eq!(store.contact_named(&tenant(), "Bob").await.unwrap(), None);
     assert_eq!(store.contact(&tenant(), &nobody.id).await.unwrap(), Some(nobody.clone()));
@@ -312,14 +318,14 @@ pub async fn contacts_are_found_by_their_names(store: &Shared) {
     let update =
         |contact: Contact, expected| direct(store, DirectoryChange::UpdateContact(contact, expected));
     let renamed = Contact { name: "NOBODY".to_owned(), version: 2, ..ann.clone() };
-    assert_eq!(update(renamed.clone(), 1).await, Changed::Exists);
+    assert_eq!(update(renamed.clone(), 1).await, ChangeResult::Exists);
     let renamed = Contact { name: "ann größe ".to_owned(), ..renamed };
-    assert_eq!(update(renamed.clone(), 4).await, Changed::Stale);
-    assert_eq!(update(renamed.clone(), 1).await, Changed::Done);
+    assert_eq!(update(renamed.clone(), 4).await, ChangeResult::Stale);
+    assert_eq!(update(renamed.clone(), 1).await, ChangeResult::Done);
     assert_eq!(store.contact(&tenant(), &ann.id).await.unwrap(), Some(renamed));
     let delete = || direct(store, DirectoryChange::DeleteContact(tenant(), "c-1".parse().unwrap()));
-    assert_eq!((delete().await, delete().await), (Changed::Done, Changed::Missing));
-    assert_eq!(create(contact(TENANT, "c-4", "Ann Größe")).await, Changed::Done);
+    assert_eq!((delete().await, delete().await), (ChangeResult::Done, ChangeResult::Missing));
+    assert_eq!(create(contact(TENANT, "c-4", "Ann Größe")).await, ChangeResult::Done);
 }
 
 /// With all that came into its mailboxes.
@@ -335,7 +341,7 @@ pub async fn a_purge_takes_mailboxes_along(store: &Shared) {
     assert!(store.mailboxes(None).await.unwrap().is_empty(), "nobody looks into its mailboxes");
     assert!(store.mailbox_states(None).await.unwrap().is_empty());
     assert_eq!(store.mailboxes(Some(&tenant())).await.unwrap().len(), 1);
-    while direct(store, DirectoryChange::PurgeTenant(tenant(), 2)).await == Changed::Done {}
+    while direct(store, DirectoryChange::PurgeTenant(tenant(), 2)).await == ChangeResult::Done {}
     assert!(store.mailboxes(Some(&tenant())).await.unwrap().is_empty());
     assert!(store.mailbox_states(Some(&tenant())).await.unwrap().is_empty());
     assert!(store.rules(&tenant(), None).await.unwrap().is_empty());
@@ -345,6 +351,6 @@ pub async fn a_purge_takes_mailboxes_along(store: &Shared) {
 }
 
 /// A cursor.
-pub fn cursor(uid_validity: u32, last_uid: u32) -> Cursor {
-    Cursor { uid_validity, last_uid, not_before: Some(at(5)), old_through: 3 }
+pub fn cursor(uid_validity: u32, last_uid: u32) -> FolderCursor {
+    FolderCursor { uid_validity, last_uid, not_before: Some(at(5)), old_through: 3 }
 }

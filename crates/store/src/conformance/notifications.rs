@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use postway_domain::{EventKind, MessageUid, State, Time, message::Outcome};
+use postway_domain::{EventKind, MessageState, MessageUid, Time, message::AttemptOutcome};
 
 use super::{
     Shared,
@@ -14,8 +14,9 @@ use super::{
     subscribers::{subscribe, webhook},
 };
 use crate::record::{
-    BegunCall, Call, Change, Changed, DirectoryChange, DueSubscriber, NotificationKey, NotificationState,
-    NotificationView, Notified, ReportRequest, ReportState, ToNotify,
+    BegunCall, ChangeResult, DirectoryChange, DueSubscriber, MessageChange, NotificationCall,
+    NotificationKey, NotificationResult, NotificationState, NotificationView, ReportRequest, ReportState,
+    ToNotify,
 };
 
 pub(super) fn hook(id: &str) -> DueSubscriber {
@@ -35,8 +36,8 @@ pub(super) fn seqs(claimed: &[ToNotify]) -> Vec<i64> {
     claimed.iter().map(|one| one.key.seq).collect()
 }
 
-fn call(now: Time, status: u16) -> Call {
-    Call {
+fn call(now: Time, status: u16) -> NotificationCall {
+    NotificationCall {
         at: now,
         latency_ms: 12,
         status: Some(status),
@@ -46,8 +47,8 @@ fn call(now: Time, status: u16) -> Call {
 }
 
 /// What came of a call by this claim.
-pub(super) fn called(one: &ToNotify, token: i64, state: NotificationState, now: Time) -> Notified {
-    Notified {
+pub(super) fn called(one: &ToNotify, token: i64, state: NotificationState, now: Time) -> NotificationResult {
+    NotificationResult {
         key: one.key.clone(),
         token: sample::lease(token, now).token,
         at: now,
@@ -58,7 +59,7 @@ pub(super) fn called(one: &ToNotify, token: i64, state: NotificationState, now: 
     }
 }
 
-pub(super) async fn settle(store: &Shared, notified: Notified) -> bool {
+pub(super) async fn settle(store: &Shared, notified: NotificationResult) -> bool {
     let held = store.settle_notifications(vec![notified]).await.unwrap();
     assert_eq!(held.len(), 1);
     held[0]
@@ -109,7 +110,8 @@ pub async fn only_the_lowest_of_a_message_is_given_out(store: &Shared) {
 pub async fn a_settled_one_reads_back_whole(store: &Shared) {
     sent_and_told(store).await;
     let one = claim(store, "one", 1, at(11), 1).await.remove(0);
-    let waits = Notified { due_at: Some(at(50)), ..called(&one, 1, NotificationState::Waiting, at(12)) };
+    let waits =
+        NotificationResult { due_at: Some(at(50)), ..called(&one, 1, NotificationState::Waiting, at(12)) };
     assert!(settle(store, waits).await);
     let found = view(store, &one.key).await;
     assert_eq!((found.state, found.tries, found.due_at), (NotificationState::Waiting, 1, Some(at(50))));
@@ -117,8 +119,9 @@ pub async fn a_settled_one_reads_back_whole(store: &Shared) {
     let one = claim(store, "one", 2, at(50), 1).await.remove(0);
     assert_eq!(one.tries, 1);
     // No answer came this time.
-    let silent = Call { status: None, answer: "timed out".to_owned(), ..call(at(60), 0) };
-    let dead = Notified { call: Some(silent.clone()), ..called(&one, 2, NotificationState::Dead, at(61)) };
+    let silent = NotificationCall { status: None, answer: "timed out".to_owned(), ..call(at(60), 0) };
+    let dead =
+        NotificationResult { call: Some(silent.clone()), ..called(&one, 2, NotificationState::Dead, at(61)) };
     assert!(settle(store, dead).await);
     let found = view(store, &one.key).await;
     assert_eq!((found.state, found.tries, found.due_at), (NotificationState::Dead, 2, None));
@@ -131,17 +134,19 @@ pub async fn what_follows_one_that_waits_waits_as_long(store: &Shared) {
     accept(store, Sample::new(2)).await;
     let claimed = claim(store, "one", 1, at(11), 1).await;
     assert_eq!(claimed[0].key.uid, uid);
-    let waits =
-        Notified { due_at: Some(at(500)), ..called(&claimed[0], 1, NotificationState::Waiting, at(12)) };
+    let waits = NotificationResult {
+        due_at: Some(at(500)),
+        ..called(&claimed[0], 1, NotificationState::Waiting, at(12))
+    };
     assert!(settle(store, waits).await);
     tell(store, at(13)).await;
     assert_eq!(state(store, at(13)).await, (vec!["acme/one".to_owned()], Some(at(500))));
     assert_eq!(claim(store, "one", 2, at(13), 9).await.len(), 1, "the other message");
     assert_eq!(state(store, at(499)).await, (Vec::new(), Some(at(500))));
     // What happens meanwhile waits as well.
-    let bounced = Change {
+    let bounced = MessageChange {
         events: vec![sample::event(EventKind::Bounced)],
-        ..super::stage::change(uid, sent_fence(), State::Sent, at(20))
+        ..super::stage::change(uid, sent_fence(), MessageState::Sent, at(20))
     };
     assert!(apply(store, bounced).await);
     tell(store, at(21)).await;
@@ -153,8 +158,8 @@ pub async fn what_follows_one_that_waits_waits_as_long(store: &Shared) {
     }
 }
 
-fn sent_fence() -> crate::record::Fence {
-    crate::record::Fence { status: postway_domain::Status::Sent, token: None, version: None }
+fn sent_fence() -> crate::record::WriteFence {
+    crate::record::WriteFence { status: postway_domain::MessageStatus::Sent, token: None, version: None }
 }
 
 /// The message goes on with what follows.
@@ -188,8 +193,11 @@ pub async fn one_given_back_without_a_call_costs_nothing(store: &Shared) {
     let one = claim(store, "one", 1, at(11), 1).await.remove(0);
     assert!(settle(store, called(&one, 1, NotificationState::Waiting, at(12))).await);
     let one = claim(store, "one", 2, at(12), 1).await.remove(0);
-    let back =
-        Notified { call: None, due_at: Some(at(40)), ..called(&one, 2, NotificationState::Pending, at(13)) };
+    let back = NotificationResult {
+        call: None,
+        due_at: Some(at(40)),
+        ..called(&one, 2, NotificationState::Pending, at(13))
+    };
     assert!(settle(store, back).await);
     let found = view(store, &one.key).await;
     assert_eq!((found.state, found.tries, found.due_at), (NotificationState::Pending, 1, Some(at(40))));
@@ -203,7 +211,7 @@ pub async fn who_asked_to_be_left_alone_is(store: &Shared) {
     send(store, Sample::new(2), 15).await;
     tell(store, at(20)).await;
     let quiet = DirectoryChange::QuietSubscriber(tenant(), "one".parse().unwrap(), at(100));
-    assert_eq!(direct(store, quiet).await, Changed::Done);
+    assert_eq!(direct(store, quiet).await, ChangeResult::Done);
     assert_eq!(state(store, at(20)).await, (vec!["acme/two".to_owned()], Some(at(100))));
     assert!(claim(store, "one", 1, at(99), 9).await.is_empty());
     assert_eq!(claim(store, "two", 2, at(99), 9).await.len(), 1);
@@ -212,14 +220,14 @@ pub async fn who_asked_to_be_left_alone_is(store: &Shared) {
 
     let mut off = store.subscriber(&tenant(), &"two".parse().unwrap()).await.unwrap().unwrap();
     (off.active, off.version) = (false, 2);
-    assert_eq!(direct(store, DirectoryChange::UpdateSubscriber(off.clone(), 1)).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::UpdateSubscriber(off.clone(), 1)).await, ChangeResult::Done);
     let waiting =
         store.deliveries(&tenant(), &off.id, Some(NotificationState::Pending), None, 9).await.unwrap().told;
     assert_eq!(waiting.len(), 1);
     assert!(claim(store, "two", 4, at(200), 9).await.is_empty());
     assert_eq!(state(store, at(200)).await, (Vec::new(), None));
     (off.active, off.version) = (true, 3);
-    assert_eq!(direct(store, DirectoryChange::UpdateSubscriber(off, 2)).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::UpdateSubscriber(off, 2)).await, ChangeResult::Done);
     assert_eq!(state(store, at(200)).await, (Vec::new(), None), "its first is still being called");
     assert_eq!(store.reclaim_notifications(&[], at(201), 9).await.unwrap(), 3);
     assert_eq!(claim(store, "two", 5, at(201), 9).await.len(), 1);
@@ -291,7 +299,8 @@ pub async fn the_history_tells_of_calls(store: &Shared) {
         token: sample::lease(token, now).token,
         at: now,
     };
-    let tells = |token, state, now| Notified { tells_history: true, ..called(&one, token, state, now) };
+    let tells =
+        |token, state, now| NotificationResult { tells_history: true, ..called(&one, token, state, now) };
     let kinds = async || {
         let after = record(store, uid).await;
         assert_gapless(&after);
@@ -316,7 +325,7 @@ pub async fn the_history_tells_of_calls(store: &Shared) {
     assert_eq!(kinds().await, called, "both that failed, and the one that was taken");
     assert_eq!(store.begin_calls(Vec::new()).await.unwrap(), [false; 0]);
     let after = record(store, uid).await;
-    assert_eq!((after.summary.version, after.summary.state), (before.summary.version, State::Sent));
+    assert_eq!((after.summary.version, after.summary.state), (before.summary.version, MessageState::Sent));
     let data = after.events.last().unwrap().data.as_deref().unwrap();
     let data: serde_json::Value = serde_json::from_str(data).unwrap();
     assert_eq!(data, serde_json::json!({"subscriber": "one", "status": 200}));
@@ -356,7 +365,7 @@ pub async fn no_notification_is_claimed_twice_by_eight_claimers(store: &Shared) 
     subscribe(store, webhook(TENANT, "one")).await;
     for n in 0..30 {
         let claimed = accept_and_claim(store, Sample::new(n), 1).await;
-        assert!(apply(store, outcome(&claimed, false, Outcome::Failed, at(1))).await);
+        assert!(apply(store, outcome(&claimed, false, AttemptOutcome::Failed, at(1))).await);
     }
     tell(store, at(2)).await;
     let calls = (0..8i64).map(|n| {

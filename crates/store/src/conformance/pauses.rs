@@ -1,6 +1,8 @@
 //! Suspended mail stays in its state, and blocks no other mail.
 
-use postway_domain::{AccountId, EventKind, State, Status, id::BatchCode, message::Outcome};
+use postway_domain::{
+    AccountId, EventKind, MessageState, MessageStatus, id::BatchCode, message::AttemptOutcome,
+};
 
 use super::{
     Shared,
@@ -11,8 +13,8 @@ use super::{
     },
 };
 use crate::record::{
-    Acceptance, AccountWant, BatchView, Change, Changed, Claimed, DirectoryChange, Suspension,
-    SuspensionScope,
+    Acceptance, AccountWant, BatchRecord, ChangeResult, ClaimedMessage, DirectoryChange, MessageChange,
+    SuspensionRecord, SuspensionScope,
 };
 
 fn batch(code: &str) -> SuspensionScope {
@@ -24,7 +26,7 @@ fn account(id: &str) -> SuspensionScope {
 }
 
 /// Claims for both accounts of both tenants.
-async fn claim_all(store: &Shared, token: i64) -> Vec<Claimed> {
+async fn claim_all(store: &Shared, token: i64) -> Vec<ClaimedMessage> {
     let mut request = request(&sample::relay(), token, at(0), 99, false);
     for (tenant, account) in [(TENANT, OTHER_ACCOUNT), (OTHER_TENANT, ACCOUNT), (OTHER_TENANT, OTHER_ACCOUNT)]
     {
@@ -47,7 +49,7 @@ pub async fn a_suspended_batch_is_left_and_others_go(store: &Shared) {
     let found = record(store, here).await.summary;
     assert_eq!(
         (found.state, found.version, found.due_at),
-        (State::Ready, 1, Some(at(0))),
+        (MessageState::Ready, 1, Some(at(0))),
         "nothing is rewritten"
     );
     activate(store, batch("spring")).await;
@@ -101,17 +103,20 @@ pub async fn what_is_suspended_meanwhile_gets_no_permission(store: &Shared) {
         let mut claimed = accept_and_claim(store, Sample::new(n).batch("spring"), 1).await;
         suspend(store, scope.clone()).await;
         assert!(!commit_wire(store, &mut claimed, at(1)).await, "{scope:?}");
-        let back = Change { due_at: Some(at(2)), ..outcome(&claimed, false, Outcome::Held, at(2)) };
+        let back = MessageChange {
+            due_at: Some(at(2)),
+            ..outcome(&claimed, false, AttemptOutcome::Returned, at(2))
+        };
         assert!(apply(store, back).await, "{scope:?}");
         let found = record(store, claimed.uid).await;
-        assert_eq!((found.summary.state, found.summary.retries), (State::Ready, 0), "{scope:?}");
+        assert_eq!((found.summary.state, found.summary.retries), (MessageState::Ready, 0), "{scope:?}");
         assert!(claim(store, 2, at(3), 9).await.is_empty(), "{scope:?}");
 
         activate(store, scope.clone()).await;
         let mut again = claim(store, 3, at(4), 9).await.remove(0);
         assert_eq!((again.uid, again.retries), (claimed.uid, 0));
         assert!(commit_wire(store, &mut again, at(5)).await, "{scope:?}");
-        assert!(apply(store, outcome(&again, true, Outcome::Sent, at(6))).await);
+        assert!(apply(store, outcome(&again, true, AttemptOutcome::Sent, at(6))).await);
         assert_gapless(&record(store, claimed.uid).await);
     }
 }
@@ -133,7 +138,7 @@ pub async fn what_is_on_the_wire_finishes(store: &Shared) {
     let mut claimed = accept_and_claim(store, Sample::new(1).batch("spring"), 1).await;
     assert!(commit_wire(store, &mut claimed, at(1)).await);
     suspend(store, batch("spring")).await;
-    assert!(apply(store, outcome(&claimed, true, Outcome::Sent, at(2))).await);
+    assert!(apply(store, outcome(&claimed, true, AttemptOutcome::Sent, at(2))).await);
     let found = record(store, claimed.uid).await;
     assert_eq!(found.events.last().unwrap().kind, EventKind::Sent);
 }
@@ -143,16 +148,16 @@ pub async fn suspending_twice_changes_nothing(store: &Shared) {
     let scopes = [SuspensionScope::Tenant, batch("spring"), account(ACCOUNT)];
     for scope in &scopes {
         suspend(store, scope.clone()).await;
-        let later = Suspension { tenant: tenant(), scope: scope.clone(), since: at(99) };
-        assert_eq!(direct(store, DirectoryChange::Suspend(later)).await, Changed::Already);
+        let later = SuspensionRecord { tenant: tenant(), scope: scope.clone(), since: at(99) };
+        assert_eq!(direct(store, DirectoryChange::Suspend(later)).await, ChangeResult::Already);
     }
-    let expected = scopes.clone().map(|scope| Suspension { tenant: tenant(), scope, since: at(7) });
+    let expected = scopes.clone().map(|scope| SuspensionRecord { tenant: tenant(), scope, since: at(7) });
     assert_eq!(store.suspensions(&tenant()).await.unwrap(), expected);
     assert!(store.suspensions(&other_tenant()).await.unwrap().is_empty());
     for scope in scopes {
         activate(store, scope.clone()).await;
         let again = DirectoryChange::Activate(tenant(), scope);
-        assert_eq!(direct(store, again).await, Changed::Already);
+        assert_eq!(direct(store, again).await, ChangeResult::Already);
     }
     assert!(store.suspensions(&tenant()).await.unwrap().is_empty());
 }
@@ -171,7 +176,7 @@ pub async fn batches_are_listed_with_what_waits(store: &Shared) {
     suspend(store, batch("spring")).await;
     assert_eq!(claim(store, 1, at(0), 9).await.len(), 2, "of Autumn, and of no batch");
 
-    let view = |code: &str, suspended: bool, waiting| BatchView {
+    let view = |code: &str, suspended: bool, waiting| BatchRecord {
         code: code.parse().unwrap(),
         suspended_since: suspended.then(|| at(7)),
         waiting,
@@ -184,9 +189,9 @@ pub async fn batches_are_listed_with_what_waits(store: &Shared) {
     assert_eq!(store.batches(&tenant(), Some(&after), 2).await.unwrap(), expected[2..]);
     assert_eq!(store.batches(&other_tenant(), None, 9).await.unwrap(), [view("theirs", false, 1)]);
     for (code, states) in [
-        ("Autumn", vec![(Status::Sending, 1)]),
-        ("later", vec![(Status::Scheduled, 1)]),
-        ("spring", vec![(Status::Ready, 3)]),
+        ("Autumn", vec![(MessageStatus::Sending, 1)]),
+        ("later", vec![(MessageStatus::Scheduled, 1)]),
+        ("spring", vec![(MessageStatus::Ready, 3)]),
         ("theirs", vec![]),
         ("unseen", vec![]),
     ] {
@@ -245,7 +250,7 @@ pub async fn a_deleted_account_takes_its_pause_along(store: &Shared) {
     suspend(store, account(ACCOUNT)).await;
     suspend(store, batch(ACCOUNT)).await;
     let id: AccountId = ACCOUNT.parse().unwrap();
-    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::Done);
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), ChangeResult::Done);
     let left: Vec<_> = store.suspensions(&tenant()).await.unwrap().into_iter().map(|one| one.scope).collect();
     assert_eq!(left, [batch(ACCOUNT)]);
 }

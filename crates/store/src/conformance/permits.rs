@@ -1,6 +1,6 @@
 //! Permits: debited with the lease, however it is taken, and given back when nothing was sent.
 
-use postway_domain::{AccountLimits, message::Outcome};
+use postway_domain::{AccountLimits, message::AttemptOutcome};
 
 use super::{
     Shared,
@@ -9,24 +9,24 @@ use super::{
     stage::{accept, all_at_once, apply, delivered, offer, outcome, permission, suspend, uids, woken},
 };
 use crate::record::{
-    Acceptance, AccountWant, Change, Changed, ClaimRequest, Claimed, DirectoryChange, Fence, Permit,
-    SuspensionScope,
+    Acceptance, AccountWant, ChangeResult, ClaimRequest, ClaimedMessage, DirectoryChange, MessageChange,
+    SendingPermit, SuspensionScope, WriteFence,
 };
 
 const HANDED_OVER: Acceptance = Acceptance::Accepted { handed_over: true };
 const QUEUED: Acceptance = Acceptance::Accepted { handed_over: false };
 
 /// Leaves room of the samples' account standing, under limits.
-async fn park(store: &Shared, limits: AccountLimits, now_ms: i64, room: u32) -> Vec<Claimed> {
+async fn park(store: &Shared, limits: AccountLimits, now_ms: i64, room: u32) -> Vec<ClaimedMessage> {
     let mut request = limited(sample::relay(), limits, 1, at(now_ms), room);
     request.wants[0].park = true;
     store.claim(request).await.unwrap()
 }
 
 /// Gives a claim back, with its permit.
-fn back(claimed: &Claimed, now_ms: i64) -> Change {
-    let held = outcome(claimed, false, Outcome::Held, at(now_ms));
-    Change { due_at: Some(at(now_ms)), refund: claimed.permit.clone(), ..held }
+fn back(claimed: &ClaimedMessage, now_ms: i64) -> MessageChange {
+    let held = outcome(claimed, false, AttemptOutcome::Returned, at(now_ms));
+    MessageChange { due_at: Some(at(now_ms)), refund: claimed.permit.clone(), ..held }
 }
 
 /// Those of one call, and those of the next.
@@ -100,14 +100,14 @@ pub async fn a_permit_that_ran_out_unused_is_moved_to_now(store: &Shared) {
     let mut claimed = claim(store, limits, 1, at(0), 9).await;
     let old = claimed[0].permit.clone().unwrap();
     let renew =
-        |permit: &Permit, ms| store.change(DirectoryChange::RenewPermit(permit.clone(), at(ms)), None);
-    assert_eq!(renew(&old, 30_000).await.unwrap(), Changed::Done);
+        |permit: &SendingPermit, ms| store.change(DirectoryChange::RenewPermit(permit.clone(), at(ms)), None);
+    assert_eq!(renew(&old, 30_000).await.unwrap(), ChangeResult::Done);
     let renewed = old.renewed(at(30_000)).unwrap();
     assert!(renewed.use_by > at(30_000) && renewed.spans == old.spans, "{renewed:?}");
     assert_eq!(counts(store, &sample::relay(), &limits, at(30_000)).await, [3, 3]);
     assert!(claim(store, limits, 2, at(30_000), 9).await.is_empty(), "nothing is free because of it");
     assert_eq!(counts(store, &sample::relay(), &limits, at(70_000)).await, [1, 3], "it still counts");
-    assert_eq!(renew(&old, 70_000).await.unwrap(), Changed::Stale, "the first counts no more");
+    assert_eq!(renew(&old, 70_000).await.unwrap(), ChangeResult::Stale, "the first counts no more");
     claimed[0].permit = Some(renewed);
     assert!(apply(store, back(&claimed[0], 70_000)).await);
     assert_eq!(
@@ -122,9 +122,9 @@ pub async fn a_refused_change_refunds_nothing(store: &Shared) {
     let limits = per_minute(3);
     accept_many(store, TENANT, ACCOUNT, 0..3).await;
     let claimed = claim(store, limits, 1, at(0), 9).await;
-    let stale = |one: &Claimed| {
+    let stale = |one: &ClaimedMessage| {
         let change = back(one, 1);
-        Change { fence: Fence { version: Some(one.version - 1), ..change.fence }, ..change }
+        MessageChange { fence: WriteFence { version: Some(one.version - 1), ..change.fence }, ..change }
     };
     let changes = vec![stale(&claimed[0]), back(&claimed[1], 1), stale(&claimed[2])];
     assert_eq!(store.apply(changes).await.unwrap(), [false, true, false]);
@@ -136,7 +136,7 @@ pub async fn an_outcome_without_a_refund_keeps_the_debit(store: &Shared) {
     let limits = per_minute(1);
     accept_many(store, TENANT, ACCOUNT, 0..2).await;
     let claimed = claim(store, limits, 1, at(0), 9).await;
-    assert!(apply(store, outcome(&claimed[0], false, Outcome::Failed, at(1))).await);
+    assert!(apply(store, outcome(&claimed[0], false, AttemptOutcome::Failed, at(1))).await);
     assert!(claim(store, limits, 2, at(1), 9).await.is_empty());
 }
 

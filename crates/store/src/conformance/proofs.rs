@@ -14,7 +14,9 @@ use super::{
     subscribers::{subscribe, webhook},
     suppress::suppression,
 };
-use crate::record::{DirectoryChange, Finding, NewReceipt, Routed, Suppression, SuppressionReason};
+use crate::record::{
+    DirectoryChange, InboundMailResult, MessageFinding, NewReceipt, SuppressionReason, SuppressionRecord,
+};
 
 /// It is in the history, and webhooks are notified. No outcome, no count, no wait, and no older form of
 /// subscriber changes.
@@ -28,7 +30,7 @@ pub async fn an_unproven_report_is_told_and_changes_nothing(store: &Shared) {
     }
     let uid = certified(store, 1, 30).await;
     let unsigned = NewReceipt { signature: "unverified", ..receipt(1, "avvenuta-consegna") };
-    let said = Finding { receipt: Some(unsigned), ..finding(uid, EventKind::UnprovenReport) };
+    let said = MessageFinding { receipt: Some(unsigned), ..finding(uid, EventKind::UnprovenReport) };
     say(store, 1, vec![said, finding(uid, EventKind::UnprovenReport)], 10).await;
     let found = record(store, uid).await;
     assert_gapless(&found);
@@ -52,8 +54,8 @@ pub async fn an_unproven_report_is_told_and_changes_nothing(store: &Shared) {
     assert_eq!(outcomes(store, uid).await, [Some(EventKind::PecTimeout)]);
 }
 
-fn reported(address: &str, created_ms: i64, expires_at: Option<Time>) -> Suppression {
-    Suppression {
+fn reported(address: &str, created_ms: i64, expires_at: Option<Time>) -> SuppressionRecord {
+    SuppressionRecord {
         reason: SuppressionReason::HardBounce,
         note: Some(format!("reported at {created_ms}")),
         created_at: at(created_ms),
@@ -66,7 +68,7 @@ fn reported(address: &str, created_ms: i64, expires_at: Option<Time>) -> Suppres
 pub async fn a_lesser_proof_never_shortens_a_suppression(store: &Shared) {
     let uid = send(store, Sample::new(1), 5).await;
     let address = "a@example.org";
-    let mut expected: Option<Suppression> = None;
+    let mut expected: Option<SuppressionRecord> = None;
     let steps = [
         (reported(address, 1, Some(at(1_000))), true),
         (reported(address, 2, Some(at(900))), false),
@@ -77,7 +79,7 @@ pub async fn a_lesser_proof_never_shortens_a_suppression(store: &Shared) {
         (reported(address, 7, None), true),
     ];
     for (n, (suppress, takes)) in (1..).zip(steps) {
-        let said = Finding { suppress: Some(suppress.clone()), ..finding(uid, EventKind::Bounced) };
+        let said = MessageFinding { suppress: Some(suppress.clone()), ..finding(uid, EventKind::Bounced) };
         say(store, n, vec![said], 10 + i64::from(n)).await;
         expected = if takes { Some(suppress) } else { expected };
         assert_eq!(store.suppression(&tenant(), address).await.unwrap(), expected, "after {n}");
@@ -87,7 +89,7 @@ pub async fn a_lesser_proof_never_shortens_a_suppression(store: &Shared) {
     let change = DirectoryChange::Suppress(vec![manual.clone()]);
     super::stage::direct(store, change).await;
     let lesser = reported(address, 20, Some(at(9_000)));
-    let said = Finding { suppress: Some(lesser.clone()), ..finding(uid, EventKind::Bounced) };
+    let said = MessageFinding { suppress: Some(lesser.clone()), ..finding(uid, EventKind::Bounced) };
     say(store, 20, vec![said], 40).await;
     assert_eq!(store.suppression(&tenant(), address).await.unwrap(), Some(manual));
     super::stage::direct(store, DirectoryChange::Suppress(vec![lesser.clone()])).await;
@@ -98,11 +100,11 @@ pub async fn a_lesser_proof_never_shortens_a_suppression(store: &Shared) {
 pub async fn suppressions_of_many_reports_are_merged(store: &Shared) {
     let uid = send(store, Sample::new(1), 5).await;
     let first = arrive(store, 99, at(5)).await;
-    let of = |address: &str, until: Option<i64>| Finding {
+    let of = |address: &str, until: Option<i64>| MessageFinding {
         suppress: Some(reported(address, 1, until.map(at))),
         ..finding(uid, EventKind::Bounced)
     };
-    let said = Routed {
+    let said = InboundMailResult {
         findings: vec![of("kept@example.org", None)],
         ..routed(&first, 99, InboundState::Routed, at(6))
     };
@@ -110,9 +112,9 @@ pub async fn suppressions_of_many_reports_are_merged(store: &Shared) {
     let key = watch(store, "reports").await;
     register(store, page(&key, None, (5, 99), (1..=40).map(mail).collect())).await;
     let claimed = take(store, 1, at(7), 99).await;
-    let settled: Vec<Routed> = (0..)
+    let settled: Vec<InboundMailResult> = (0..)
         .zip(&claimed)
-        .map(|(n, one)| Routed {
+        .map(|(n, one)| InboundMailResult {
             findings: vec![
                 of(&format!("a{n}@example.org"), Some(1_000 + n)),
                 of("both@example.org", (n == 20).then_some(5_000).or((n != 10).then_some(1_000 + n))),
@@ -136,7 +138,7 @@ pub async fn suppressions_of_many_reports_are_merged(store: &Shared) {
 /// once.
 pub async fn a_receipt_that_is_verified_later_counts_from_then_on(store: &Shared) {
     let uid = certified(store, 1, 30).await;
-    let judged = |signature, kind| Finding {
+    let judged = |signature, kind| MessageFinding {
         receipt: Some(NewReceipt { signature, ..receipt(1, "avvenuta-consegna") }),
         ..finding(uid, kind)
     };

@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, future::Future};
 
 use futures::FutureExt;
 use postway_domain::{
-    EventKind, MessageUid, Priority, State, Status,
-    message::{Input, Outcome, Rest, transition},
+    EventKind, MessagePriority, MessageState, MessageStatus, MessageUid,
+    message::{AttemptOutcome, OtherRecipients, TransitionInput, transition},
 };
 use proptest::{
     prelude::*,
@@ -21,14 +21,14 @@ use super::{
     sample::{self, Sample, at},
     stage::{assert_gapless, commit_wire, late, open, outcome, record, request, step},
 };
-use crate::record::{Acceptance, Change, Claimed, Fence, Filter, MessageSummary};
+use crate::record::{Acceptance, ClaimedMessage, MessageChange, MessageFilter, MessageSummary, WriteFence};
 
 const CASES: u32 = 16;
 const CALLS_MAX: usize = 40;
 const MESSAGES_MAX: u32 = 1_000;
 
 #[derive(Clone, Debug)]
-enum Call {
+enum NotificationCall {
     Accept { key: Option<u8>, body: u8, priority: usize, wait_ms: i64, lasts_ms: Option<i64> },
     Claim { room: u32, park: bool },
     Commit { pick: usize },
@@ -39,9 +39,9 @@ enum Call {
     Pass { ms: i64 },
 }
 
-fn call() -> impl Strategy<Value = Call> {
+fn call() -> impl Strategy<Value = NotificationCall> {
     let accept = (prop::option::of(0..4u8), 0..2u8, 0..4usize, 0..50i64, prop::option::of(1..200i64))
-        .prop_map(|(key, body, priority, wait_ms, lasts_ms)| Call::Accept {
+        .prop_map(|(key, body, priority, wait_ms, lasts_ms)| NotificationCall::Accept {
             key,
             body,
             priority,
@@ -50,14 +50,14 @@ fn call() -> impl Strategy<Value = Call> {
         });
     prop_oneof![
         6 => accept,
-        4 => (0..4u32, any::<bool>()).prop_map(|(room, park)| Call::Claim { room, park }),
-        4 => any::<usize>().prop_map(|pick| Call::Commit { pick }),
+        4 => (0..4u32, any::<bool>()).prop_map(|(room, park)| NotificationCall::Claim { room, park }),
+        4 => any::<usize>().prop_map(|pick| NotificationCall::Commit { pick }),
         5 => (any::<usize>(), any::<usize>(), prop::bool::weighted(0.2))
-            .prop_map(|(pick, outcome, stale)| Call::Settle { pick, outcome, stale }),
-        2 => any::<usize>().prop_map(|pick| Call::LateAnswer { pick }),
-        2 => (any::<usize>(), any::<usize>()).prop_map(|(pick, input)| Call::Operate { pick, input }),
-        1 => Just(Call::Reclaim),
-        3 => (1..100i64).prop_map(|ms| Call::Pass { ms }),
+            .prop_map(|(pick, outcome, stale)| NotificationCall::Settle { pick, outcome, stale }),
+        2 => any::<usize>().prop_map(|pick| NotificationCall::LateAnswer { pick }),
+        2 => (any::<usize>(), any::<usize>()).prop_map(|(pick, input)| NotificationCall::Operate { pick, input }),
+        1 => Just(NotificationCall::Reclaim),
+        3 => (1..100i64).prop_map(|ms| NotificationCall::Pass { ms }),
     ]
 }
 
@@ -103,17 +103,17 @@ struct World {
     token: i64,
     /// Every claim ever made, and whether it got its permission: old ones are tried again, and must be
     /// refused.
-    claims: Vec<(Claimed, bool)>,
+    claims: Vec<(ClaimedMessage, bool)>,
     seen: BTreeMap<MessageUid, MessageSummary>,
 }
 
 impl World {
-    async fn make(&mut self, call: Call) {
+    async fn make(&mut self, call: NotificationCall) {
         let now = at(self.now_ms);
         match call {
-            Call::Accept { key, body, priority, wait_ms, lasts_ms } => {
+            NotificationCall::Accept { key, body, priority, wait_ms, lasts_ms } => {
                 let mut sample = Sample::new(self.seen.len() as u32).body(body).created(self.now_ms);
-                sample = sample.priority(Priority::ALL[priority]);
+                sample = sample.priority(MessagePriority::ALL[priority]);
                 if wait_ms > 25 {
                     sample = sample.send_at(self.now_ms + wait_ms);
                 }
@@ -131,37 +131,41 @@ impl World {
                     self.claims.extend(handed_over.into_iter().map(|claimed| (claimed, false)));
                 }
             }
-            Call::Claim { room, park } => {
+            NotificationCall::Claim { room, park } => {
                 self.token += 1;
                 let request = request(&sample::relay(), self.token, now, room, park);
                 let claimed = self.store.claim(request).await.unwrap();
                 assert!(claimed.len() <= room as usize);
                 self.claims.extend(claimed.into_iter().map(|claimed| (claimed, false)));
             }
-            Call::Commit { pick } => {
+            NotificationCall::Commit { pick } => {
                 if let Some((claimed, committed)) = picked(&mut self.claims, pick) {
                     *committed |= commit_wire(&self.store, claimed, now).await;
                 }
             }
-            Call::Settle { pick, outcome, stale } => self.settle(pick, outcome, stale).await,
-            Call::LateAnswer { pick } => {
+            NotificationCall::Settle { pick, outcome, stale } => self.settle(pick, outcome, stale).await,
+            NotificationCall::LateAnswer { pick } => {
                 if let Some((claimed, _)) = picked(&mut self.claims, pick) {
-                    let answer = Input::Settle(Outcome::Sent);
-                    let change = step(claimed.uid, late(claimed.token), State::InDoubt, answer, now);
+                    let answer = TransitionInput::Settle(AttemptOutcome::Sent);
+                    let change = step(claimed.uid, late(claimed.token), MessageState::InDoubt, answer, now);
                     self.store.apply(vec![change]).await.unwrap();
                 }
             }
-            Call::Operate { pick, input } => self.operate(pick, input).await,
-            Call::Reclaim => {
+            NotificationCall::Operate { pick, input } => self.operate(pick, input).await,
+            NotificationCall::Reclaim => {
                 let stalled = self.store.stalled(&[], now, 3).await.unwrap();
                 let changes = stalled.iter().map(|one| {
-                    let fence = Fence { status: one.state.status(), token: None, version: Some(one.version) };
-                    Change { due_at: Some(now), ..step(one.uid, fence, one.state, Input::LoseLease, now) }
+                    let fence =
+                        WriteFence { status: one.state.status(), token: None, version: Some(one.version) };
+                    MessageChange {
+                        due_at: Some(now),
+                        ..step(one.uid, fence, one.state, TransitionInput::LoseLease, now)
+                    }
                 });
                 let held = self.store.apply(changes.collect()).await.unwrap();
                 assert!(held.into_iter().all(|held| held), "nobody else writes");
             }
-            Call::Pass { ms } => self.now_ms += ms,
+            NotificationCall::Pass { ms } => self.now_ms += ms,
         }
     }
 
@@ -170,14 +174,20 @@ impl World {
         let Some((claimed, committed)) = picked(&mut self.claims, pick) else {
             return;
         };
-        let outcomes = [Outcome::Sent, Outcome::Retry, Outcome::Failed, Outcome::Held, Outcome::Doubt];
+        let outcomes = [
+            AttemptOutcome::Sent,
+            AttemptOutcome::Retry,
+            AttemptOutcome::Failed,
+            AttemptOutcome::Returned,
+            AttemptOutcome::InDoubt,
+        ];
         let how = outcomes[how % outcomes.len()];
-        let state = State::Sending { wire_committed: *committed };
-        if transition(state, Input::Settle(how)).is_err() {
+        let state = MessageState::Sending { wire_committed: *committed };
+        if transition(state, TransitionInput::Settle(how)).is_err() {
             return;
         }
         let mut change = outcome(claimed, *committed, how, now);
-        if !matches!(how, Outcome::Sent | Outcome::Failed) {
+        if !matches!(how, AttemptOutcome::Sent | AttemptOutcome::Failed) {
             change.due_at = Some(at(self.now_ms + 10));
         }
         if stale {
@@ -194,30 +204,39 @@ impl World {
             return;
         };
         let stand = record(&self.store, summary.uid).await.recipients;
-        let rest = Rest::beside_open(stand.iter().map(|one| one.status));
-        let inputs = [Input::Cancel(rest), Input::Expire(rest), Input::Replay, Input::Suppress];
+        let rest = OtherRecipients::beside_open(stand.iter().map(|one| one.status));
+        let inputs = [
+            TransitionInput::Cancel(rest),
+            TransitionInput::Expire(rest),
+            TransitionInput::Replay,
+            TransitionInput::Suppress,
+        ];
         let input = inputs[input % inputs.len()];
         if transition(summary.state, input).is_err() {
             return;
         }
-        let fence = Fence { status: summary.state.status(), token: None, version: Some(summary.version) };
+        let fence =
+            WriteFence { status: summary.state.status(), token: None, version: Some(summary.version) };
         let mut change = step(summary.uid, fence, summary.state, input, now);
-        change.due_at = (change.to == State::Ready).then_some(now);
+        change.due_at = (change.to == MessageState::Ready).then_some(now);
         assert_eq!(self.store.apply(vec![change]).await.unwrap(), [true], "nobody else writes");
     }
 
     async fn check_versions_and_counts(&mut self) {
-        let listed =
-            self.store.messages(&sample::tenant(), &Filter::default(), None, MESSAGES_MAX).await.unwrap();
+        let listed = self
+            .store
+            .messages(&sample::tenant(), &MessageFilter::default(), None, MESSAGES_MAX)
+            .await
+            .unwrap();
         assert!(listed.is_sorted_by(|newer, older| newer.uid > older.uid));
-        let mut counts: BTreeMap<Status, i64> = BTreeMap::new();
+        let mut counts: BTreeMap<MessageStatus, i64> = BTreeMap::new();
         let mut oldest_due_at = None;
         for summary in listed {
             let status = summary.state.status();
             *counts.entry(status).or_default() += 1;
             let due_at = summary.due_at.filter(|due_at| *due_at <= at(self.now_ms));
             oldest_due_at = [oldest_due_at, due_at].into_iter().flatten().min();
-            assert!(summary.due_at.is_none() || !(status.is_final() || status == Status::Sending));
+            assert!(summary.due_at.is_none() || !(status.is_final() || status == MessageStatus::Sending));
             if let Some(before) = self.seen.insert(summary.uid, summary.clone()) {
                 let rose = summary.version > before.version;
                 assert!(
@@ -245,7 +264,7 @@ impl World {
     }
 }
 
-fn picked(claims: &mut [(Claimed, bool)], pick: usize) -> Option<&mut (Claimed, bool)> {
+fn picked(claims: &mut [(ClaimedMessage, bool)], pick: usize) -> Option<&mut (ClaimedMessage, bool)> {
     let count = claims.len();
     claims.get_mut(pick % count.max(1))
 }

@@ -1,21 +1,21 @@
 //! What readers see.
 
-use postway_domain::{MessageUid, State, Status, message::Outcome};
+use postway_domain::{MessageState, MessageStatus, MessageUid, message::AttemptOutcome};
 
 use super::{
     Shared,
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
     stage::{accept, accept_and_claim, apply, attempt, claim, commit_wire, doubt, outcome, record},
 };
-use crate::record::{AttemptEnd, Change, Filter, MessageBrief, MessageKey, Stats};
+use crate::record::{AttemptEnd, MessageBrief, MessageChange, MessageFilter, MessageKey, QueueStats};
 
-async fn list(store: &Shared, filter: Filter) -> Vec<MessageUid> {
+async fn list(store: &Shared, filter: MessageFilter) -> Vec<MessageUid> {
     let found = store.messages(&tenant(), &filter, None, 100).await.unwrap();
     found.into_iter().map(|summary| summary.uid).collect()
 }
 
 /// Counts without the statuses that no message has.
-fn counts(stats: &Stats) -> Vec<(Status, i64)> {
+fn counts(stats: &QueueStats) -> Vec<(MessageStatus, i64)> {
     stats.by_status.iter().map(|(status, count)| (*status, *count)).filter(|(_, count)| *count != 0).collect()
 }
 
@@ -40,15 +40,15 @@ pub async fn no_read_crosses_tenants(store: &Shared) {
         assert_eq!((found.summary.uid, &found.summary.lane.tenant), (uid, &reader));
     }
     let filters = [
-        Filter::default(),
-        Filter { status: Some(Status::Ready), ..Filter::default() },
-        Filter { account: Some(ACCOUNT.parse().unwrap()), ..Filter::default() },
-        Filter { batch: Some("b".to_owned()), ..Filter::default() },
-        Filter { recipient: Some("a@example.org".to_owned()), ..Filter::default() },
-        Filter { tag: Some("t".to_owned()), ..Filter::default() },
-        Filter { request_id: Some("r".to_owned()), ..Filter::default() },
-        Filter { since: Some(at(0)), ..Filter::default() },
-        Filter { until: Some(at(1)), ..Filter::default() },
+        MessageFilter::default(),
+        MessageFilter { status: Some(MessageStatus::Ready), ..MessageFilter::default() },
+        MessageFilter { account: Some(ACCOUNT.parse().unwrap()), ..MessageFilter::default() },
+        MessageFilter { batch: Some("b".to_owned()), ..MessageFilter::default() },
+        MessageFilter { recipient: Some("a@example.org".to_owned()), ..MessageFilter::default() },
+        MessageFilter { tag: Some("t".to_owned()), ..MessageFilter::default() },
+        MessageFilter { request_id: Some("r".to_owned()), ..MessageFilter::default() },
+        MessageFilter { since: Some(at(0)), ..MessageFilter::default() },
+        MessageFilter { until: Some(at(1)), ..MessageFilter::default() },
     ];
     for filter in filters {
         assert_eq!(list(store, filter.clone()).await, [mine], "{filter:?}");
@@ -56,9 +56,9 @@ pub async fn no_read_crosses_tenants(store: &Shared) {
         assert!(before_theirs.is_empty(), "{filter:?}");
     }
     let stats = store.stats(Some(&tenant()), at(0)).await.unwrap();
-    assert_eq!(counts(&stats), [(Status::Ready, 1)]);
+    assert_eq!(counts(&stats), [(MessageStatus::Ready, 1)]);
     let nobody = "nobody".parse().unwrap();
-    assert!(store.messages(&nobody, &Filter::default(), None, 9).await.unwrap().is_empty());
+    assert!(store.messages(&nobody, &MessageFilter::default(), None, 9).await.unwrap().is_empty());
     assert_eq!(counts(&store.stats(Some(&nobody), at(0)).await.unwrap()), []);
 }
 
@@ -73,7 +73,7 @@ pub async fn briefs_tell_of_many_what_a_message_tells_of_itself(store: &Shared) 
     }
     for mut one in claim(store, 1, at(5), 2).await {
         assert!(commit_wire(store, &mut one, at(6)).await);
-        assert!(apply(store, outcome(&one, true, Outcome::Sent, at(7))).await);
+        assert!(apply(store, outcome(&one, true, AttemptOutcome::Sent, at(7))).await);
     }
     let full = accept(store, crowd(200, MessageBrief::RECIPIENTS_MAX)).await;
     let too_many = accept(store, crowd(201, MessageBrief::RECIPIENTS_MAX + 1)).await;
@@ -103,7 +103,7 @@ pub async fn a_list_goes_back_from_the_newest_page_by_page(store: &Shared) {
     let mut seen = Vec::new();
     let mut before = None;
     loop {
-        let page = store.messages(&tenant(), &Filter::default(), before, 3).await.unwrap();
+        let page = store.messages(&tenant(), &MessageFilter::default(), before, 3).await.unwrap();
         let Some(last) = page.last() else { break };
         before = Some(last.uid);
         assert!(page.len() <= 3);
@@ -112,9 +112,10 @@ pub async fn a_list_goes_back_from_the_newest_page_by_page(store: &Shared) {
         accept(store, Sample::new(1_000 + seen.len() as u32).created(9)).await;
     }
     assert_eq!(seen, uids);
-    let summary = store.messages(&tenant(), &Filter::default(), before, 0).await.unwrap();
+    let summary = store.messages(&tenant(), &MessageFilter::default(), before, 0).await.unwrap();
     assert!(summary.is_empty());
-    let first = store.messages(&tenant(), &Filter::default(), Some(uids[0]), 1).await.unwrap().remove(0);
+    let first =
+        store.messages(&tenant(), &MessageFilter::default(), Some(uids[0]), 1).await.unwrap().remove(0);
     assert_eq!(first, record(store, first.uid).await.summary, "a list shows what the message shows");
 }
 
@@ -139,39 +140,39 @@ pub async fn each_filter_is_a_condition(store: &Shared) {
     request.inline_bytes_max = 0;
     let claimed = store.claim(request).await.unwrap().remove(0);
     let ended = AttemptEnd { provider_message_id: Some("p-2".to_owned()), ..attempt(&claimed, at(30)) };
-    let failed = outcome(&claimed, false, Outcome::Exhausted, at(30));
-    assert!(apply(store, Change { exhausted: true, attempt: Some(ended), ..failed }).await);
+    let failed = outcome(&claimed, false, AttemptOutcome::Exhausted, at(30));
+    assert!(apply(store, MessageChange { exhausted: true, attempt: Some(ended), ..failed }).await);
 
     let text = |text: &str| Some(text.to_owned());
     let of_rich = [
-        Filter { status: Some(Status::Failed), ..Filter::default() },
-        Filter { account: Some(OTHER_ACCOUNT.parse().unwrap()), ..Filter::default() },
-        Filter { batch: text("spring"), ..Filter::default() },
-        Filter { recipient: text("grace.hopper@EXAMPLE.org"), ..Filter::default() },
-        Filter { tag: text("march"), ..Filter::default() },
-        Filter { request_id: text("req-2"), ..Filter::default() },
-        Filter { provider_message_id: text("p-2"), ..Filter::default() },
-        Filter { since: Some(at(10)), ..Filter::default() },
-        Filter { exhausted: true, ..Filter::default() },
+        MessageFilter { status: Some(MessageStatus::Failed), ..MessageFilter::default() },
+        MessageFilter { account: Some(OTHER_ACCOUNT.parse().unwrap()), ..MessageFilter::default() },
+        MessageFilter { batch: text("spring"), ..MessageFilter::default() },
+        MessageFilter { recipient: text("grace.hopper@EXAMPLE.org"), ..MessageFilter::default() },
+        MessageFilter { tag: text("march"), ..MessageFilter::default() },
+        MessageFilter { request_id: text("req-2"), ..MessageFilter::default() },
+        MessageFilter { provider_message_id: text("p-2"), ..MessageFilter::default() },
+        MessageFilter { since: Some(at(10)), ..MessageFilter::default() },
+        MessageFilter { exhausted: true, ..MessageFilter::default() },
     ];
     for filter in of_rich {
         assert_eq!(list(store, filter.clone()).await, [rich], "{filter:?}");
     }
     let of_plain = [
-        Filter { status: Some(Status::Ready), ..Filter::default() },
-        Filter { account: Some(ACCOUNT.parse().unwrap()), ..Filter::default() },
-        Filter { until: Some(at(10)), ..Filter::default() },
+        MessageFilter { status: Some(MessageStatus::Ready), ..MessageFilter::default() },
+        MessageFilter { account: Some(ACCOUNT.parse().unwrap()), ..MessageFilter::default() },
+        MessageFilter { until: Some(at(10)), ..MessageFilter::default() },
     ];
     for filter in of_plain {
         assert_eq!(list(store, filter.clone()).await, [plain], "{filter:?}");
     }
     let of_neither = [
-        Filter { status: Some(Status::Sent), ..Filter::default() },
-        Filter { batch: text("spr"), ..Filter::default() },
-        Filter { recipient: text("hopper@example.org"), ..Filter::default() },
-        Filter { recipient: text("%"), ..Filter::default() },
-        Filter { tag: text("invoice "), ..Filter::default() },
-        Filter { provider_message_id: text("p"), ..Filter::default() },
+        MessageFilter { status: Some(MessageStatus::Sent), ..MessageFilter::default() },
+        MessageFilter { batch: text("spr"), ..MessageFilter::default() },
+        MessageFilter { recipient: text("hopper@example.org"), ..MessageFilter::default() },
+        MessageFilter { recipient: text("%"), ..MessageFilter::default() },
+        MessageFilter { tag: text("invoice "), ..MessageFilter::default() },
+        MessageFilter { provider_message_id: text("p"), ..MessageFilter::default() },
     ];
     for filter in of_neither {
         assert_eq!(list(store, filter.clone()).await, [], "{filter:?}");
@@ -186,18 +187,18 @@ pub async fn conditions_are_joined_by_and(store: &Shared) {
     accept(store, tagged(3, "y").batch("b").created(5).to("a@example.org")).await;
     accept(store, tagged(4, "x").batch("b").created(9).to("a@example.org")).await;
     accept(store, tagged(5, "x").batch("b").created(5).to("b@example.org")).await;
-    let filter = Filter {
-        status: Some(Status::Ready),
+    let filter = MessageFilter {
+        status: Some(MessageStatus::Ready),
         account: Some(ACCOUNT.parse().unwrap()),
         batch: Some("b".to_owned()),
         recipient: Some("a@example.org".to_owned()),
         tag: Some("x".to_owned()),
         since: Some(at(5)),
         until: Some(at(6)),
-        ..Filter::default()
+        ..MessageFilter::default()
     };
     assert_eq!(list(store, filter.clone()).await, [both]);
-    assert_eq!(list(store, Filter { exhausted: true, ..filter }).await, []);
+    assert_eq!(list(store, MessageFilter { exhausted: true, ..filter }).await, []);
 }
 
 /// The whole message, or nothing.
@@ -215,15 +216,15 @@ pub async fn the_latest_provider_id_is_shown(store: &Shared) {
     for (round, id) in [(1, Some("p-1")), (2, Some("p-2")), (3, None)] {
         let provider_message_id = id.map(str::to_owned);
         let ended = AttemptEnd { provider_message_id, ..attempt(&claimed, at(round)) };
-        let retry = outcome(&claimed, false, Outcome::Retry, at(round));
-        assert!(apply(store, Change { due_at: Some(at(round)), attempt: Some(ended), ..retry }).await);
+        let retry = outcome(&claimed, false, AttemptOutcome::Retry, at(round));
+        assert!(apply(store, MessageChange { due_at: Some(at(round)), attempt: Some(ended), ..retry }).await);
         claimed = claim(store, round + 1, at(round), 1).await.remove(0);
     }
     let found = record(store, claimed.uid).await;
     assert_eq!(found.summary.provider_message_id.as_deref(), Some("p-2"));
     let ids: Vec<_> = found.attempts.iter().map(|attempt| attempt.provider_message_id.as_deref()).collect();
     assert_eq!(ids, [Some("p-1"), Some("p-2"), None]);
-    let listed = store.messages(&tenant(), &Filter::default(), None, 1).await.unwrap().remove(0);
+    let listed = store.messages(&tenant(), &MessageFilter::default(), None, 1).await.unwrap().remove(0);
     assert_eq!(listed, found.summary);
 }
 
@@ -236,7 +237,7 @@ pub async fn doubts_that_wait_for_a_word_are_told_apart(store: &Shared) {
     accept(store, Sample::new(4).from(OTHER_TENANT, ACCOUNT)).await;
     for whose in [Some(&tenant()), None] {
         let stats = store.stats(whose, at(9)).await.unwrap();
-        assert_eq!((stats.by_status.get(&Status::InDoubt), stats.doubts_held), (Some(&3), 2));
+        assert_eq!((stats.by_status.get(&MessageStatus::InDoubt), stats.doubts_held), (Some(&3), 2));
     }
     assert_eq!(store.stats(Some(&other_tenant()), at(9)).await.unwrap().doubts_held, 0);
 }
@@ -248,20 +249,25 @@ pub async fn stats_count_what_is_there(store: &Shared) {
     accept(store, Sample::new(1).created(40)).await;
     accept(store, Sample::new(2).created(30)).await;
     accept(store, Sample::new(3).send_at(5_000)).await;
-    accept(store, Sample::new(4).state(State::Accepted, None)).await;
+    accept(store, Sample::new(4).state(MessageState::Accepted, None)).await;
     accept(store, Sample::new(5).from(OTHER_TENANT, ACCOUNT).created(20)).await;
     let mine = store.stats(Some(&tenant()), at(100)).await.unwrap();
-    let expected = [(Status::Accepted, 1), (Status::Ready, 2), (Status::Scheduled, 1)];
+    let expected = [(MessageStatus::Accepted, 1), (MessageStatus::Ready, 2), (MessageStatus::Scheduled, 1)];
     assert_eq!((counts(&mine), mine.oldest_due_at), (expected.to_vec(), Some(at(30))));
     let all = store.stats(None, at(100)).await.unwrap();
-    let expected = [(Status::Accepted, 1), (Status::Ready, 3), (Status::Scheduled, 1)];
+    let expected = [(MessageStatus::Accepted, 1), (MessageStatus::Ready, 3), (MessageStatus::Scheduled, 1)];
     assert_eq!((counts(&all), all.oldest_due_at), (expected.to_vec(), Some(at(20))));
     assert_eq!(store.stats(Some(&tenant()), at(10)).await.unwrap().oldest_due_at, None);
 
     let mut claimed = claim(store, 1, at(100), 1).await.remove(0);
     assert!(commit_wire(store, &mut claimed, at(101)).await);
-    assert!(apply(store, outcome(&claimed, true, Outcome::Sent, at(102))).await);
+    assert!(apply(store, outcome(&claimed, true, AttemptOutcome::Sent, at(102))).await);
     let mine = store.stats(Some(&tenant()), at(100)).await.unwrap();
-    let expected = [(Status::Accepted, 1), (Status::Ready, 1), (Status::Scheduled, 1), (Status::Sent, 1)];
+    let expected = [
+        (MessageStatus::Accepted, 1),
+        (MessageStatus::Ready, 1),
+        (MessageStatus::Scheduled, 1),
+        (MessageStatus::Sent, 1),
+    ];
     assert_eq!((counts(&mine), mine.oldest_due_at), (expected.to_vec(), Some(at(40))));
 }

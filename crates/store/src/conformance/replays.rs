@@ -13,7 +13,8 @@ use super::{
     suppress::suppression,
 };
 use crate::record::{
-    Changed, DirectoryChange, Finding, InboundFilter, InboundReplay, MailboxKey, NewInbound, Routed,
+    ChangeResult, DirectoryChange, InboundFilter, InboundMailResult, InboundReplay, MailboxKey,
+    MessageFinding, NewInbound,
 };
 
 /// However often the mail is dealt with; another that says the same is heard, and so is what it says only
@@ -21,7 +22,7 @@ use crate::record::{
 pub async fn what_a_mail_has_said_it_does_not_say_again(store: &Shared) {
     let uid = send(store, Sample::new(1).to("ann@example.org").to("bob@example.org"), 5).await;
     let suppress = suppression("acme", "ann@example.org");
-    let bounced = |position: u32, address: &str| Finding {
+    let bounced = |position: u32, address: &str| MessageFinding {
         position: Some(position),
         data: Some(format!(r#"{{"recipient":"{address}"}}"#)),
         bounce: Some(r#"{"type":"hard"}"#.to_owned()),
@@ -31,7 +32,7 @@ pub async fn what_a_mail_has_said_it_does_not_say_again(store: &Shared) {
     // One report may name a recipient twice.
     let ann = || vec![bounced(0, "ann@example.org"), bounced(0, "ann@example.org")];
     let one = arrive(store, 1, at(6)).await;
-    let said = |findings, token: i64, ms: i64| Routed {
+    let said = |findings, token: i64, ms: i64| InboundMailResult {
         findings,
         kind: Some("bounce"),
         ..routed(&one, token, InboundState::Routed, at(ms))
@@ -47,7 +48,7 @@ pub async fn what_a_mail_has_said_it_does_not_say_again(store: &Shared) {
     store.change(lift, None).await.unwrap();
     for token in 2..4 {
         let now = 10 * token;
-        assert_eq!(store.replay_inbound(&tenant(), one.uid, at(now)).await.unwrap(), Changed::Done);
+        assert_eq!(store.replay_inbound(&tenant(), one.uid, at(now)).await.unwrap(), ChangeResult::Done);
         assert_eq!(take(store, token, at(now), 1).await.len(), 1);
         assert!(settle(store, said(ann(), token, now + 1)).await);
         assert_eq!(heard().await, 2);
@@ -114,14 +115,21 @@ pub async fn a_rule_wakes_mail_that_waits_for_one(store: &Shared) {
     for (tries, one) in (0..).zip(take(store, 1, at(1), 9).await) {
         let due_at = Some(at(900_000));
         assert!(
-            settle(store, Routed { tries, due_at, ..routed(&one, 1, InboundState::Waiting, at(2)) }).await
+            settle(
+                store,
+                InboundMailResult { tries, due_at, ..routed(&one, 1, InboundState::Waiting, at(2)) }
+            )
+            .await
         );
     }
-    let idle = postway_domain::Rule { active: false, ..rule("idle", "orders", 1) };
-    assert_eq!(store.change(DirectoryChange::CreateRule(idle.clone()), None).await.unwrap(), Changed::Done);
+    let idle = postway_domain::InboundRule { active: false, ..rule("idle", "orders", 1) };
+    assert_eq!(
+        store.change(DirectoryChange::CreateRule(idle.clone()), None).await.unwrap(),
+        ChangeResult::Done
+    );
     assert!(take(store, 2, at(10), 9).await.is_empty());
-    let awake = postway_domain::Rule { active: true, version: 2, updated_at: at(10), ..idle };
-    assert_eq!(store.change(DirectoryChange::UpdateRule(awake, 1), None).await.unwrap(), Changed::Done);
+    let awake = postway_domain::InboundRule { active: true, version: 2, updated_at: at(10), ..idle };
+    assert_eq!(store.change(DirectoryChange::UpdateRule(awake, 1), None).await.unwrap(), ChangeResult::Done);
     let woken = take(store, 3, at(10), 9).await;
     assert_eq!(woken.iter().map(|one| one.imap_uid).collect::<Vec<_>>(), [1]);
 }

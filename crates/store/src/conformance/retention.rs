@@ -1,8 +1,8 @@
 //! Forgetting: what goes, what stays, and what is left of it.
 
 use postway_domain::{
-    MessageUid, State, Status, Subscriber, SubscriberKind, TenantId, Time,
-    message::{Input, Outcome},
+    MessageState, MessageStatus, MessageUid, Subscriber, SubscriberKind, TenantId, Time,
+    message::{AttemptOutcome, TransitionInput},
     subscriber::EventFilter,
 };
 
@@ -15,8 +15,8 @@ use super::{
     },
 };
 use crate::record::{
-    Call, Changed, DirectoryChange, DueSubscriber, Erased, Expunge, Fence, Filter, MessageKey,
-    NotificationState, Notified, ReportRequest, Tombstone,
+    ChangeResult, DirectoryChange, DueSubscriber, ErasureCounts, ExpungeRequest, MessageFilter, MessageKey,
+    MessageTombstone, NotificationCall, NotificationResult, NotificationState, ReportRequest, WriteFence,
 };
 
 pub(super) const HOUR_MS: i64 = 3_600_000;
@@ -26,8 +26,8 @@ const KEY: [u8; 32] = [7; 32];
 pub(super) const END_MS: i64 = 2;
 
 /// A request for messages of a tenant that were reported before one time, or not reported before the other.
-fn bounds(of: &str, reported_before: i64, unreported_before: i64, limit: u32) -> Expunge {
-    Expunge {
+fn bounds(of: &str, reported_before: i64, unreported_before: i64, limit: u32) -> ExpungeRequest {
+    ExpungeRequest {
         tenant: of.parse().unwrap(),
         reported_before: at(reported_before),
         unreported_before: at(unreported_before),
@@ -50,7 +50,7 @@ pub(super) async fn sent(store: &Shared, sample: Sample) -> MessageUid {
     let mut claimed = store.claim(request(&key, 1, at(1), 1, false)).await.unwrap().remove(0);
     assert_eq!(claimed.uid, uid);
     assert!(commit_wire(store, &mut claimed, at(1)).await);
-    assert!(apply(store, outcome(&claimed, true, Outcome::Sent, at(END_MS))).await);
+    assert!(apply(store, outcome(&claimed, true, AttemptOutcome::Sent, at(END_MS))).await);
     uid
 }
 
@@ -77,7 +77,7 @@ pub(super) async fn subscribe(store: &Shared, id: &str) -> DueSubscriber {
         updated_at: at(0),
     };
     let due = DueSubscriber { tenant: tenant(), subscriber: subscriber.id.clone() };
-    assert_eq!(direct(store, DirectoryChange::CreateSubscriber(subscriber)).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::CreateSubscriber(subscriber)).await, ChangeResult::Done);
     due
 }
 
@@ -91,7 +91,7 @@ pub(super) async fn notify_as(
     store: &Shared,
     due: &DueSubscriber,
     becomes: impl FnOnce(MessageUid) -> Option<NotificationState>,
-    call: Option<Call>,
+    call: Option<NotificationCall>,
     now: Time,
 ) {
     let request = ReportRequest { lease: sample::lease(9, now), now, wants: vec![(due.clone(), 1)] };
@@ -101,7 +101,7 @@ pub(super) async fn notify_as(
     let Some(state) = becomes(key.uid) else { return };
     let token = sample::lease(9, now).token;
     let due_at = (!state.is_settled()).then_some(now);
-    let notified = Notified { key, token, at: now, state, due_at, call, tells_history: false };
+    let notified = NotificationResult { key, token, at: now, state, due_at, call, tells_history: false };
     assert_eq!(store.settle_notifications(vec![notified]).await.unwrap(), [true]);
 }
 
@@ -109,7 +109,7 @@ pub(super) async fn is_there(store: &Shared, of: &TenantId, uid: MessageUid) -> 
     store.message(of, &MessageKey::Uid(uid)).await.unwrap().is_some()
 }
 
-pub(super) async fn tally(store: &Shared, of: &TenantId) -> Vec<(Status, i64)> {
+pub(super) async fn tally(store: &Shared, of: &TenantId) -> Vec<(MessageStatus, i64)> {
     let stats = store.stats(Some(of), at(0)).await.unwrap();
     stats.by_status.into_iter().filter(|(_, count)| *count != 0).collect()
 }
@@ -118,7 +118,7 @@ pub(super) async fn tally(store: &Shared, of: &TenantId) -> Vec<(Status, i64)> {
 /// unreferenced.
 pub async fn a_message_that_was_told_goes_whole(store: &Shared) {
     let blob = store.reserve_blob([1; 32], 9, at(0)).await.unwrap();
-    let body = crate::record::Body::Blob(crate::record::BlobRef { name: blob.clone(), size: 9 });
+    let body = crate::record::StoredBody::Blob(crate::record::BlobRef { name: blob.clone(), size: 9 });
     let furnished =
         Sample::new(1).to("Ann@example.org").to("bob@example.org").collapse("c").content(|content| {
             content.tags = vec!["spring".to_owned(), "news".to_owned()];
@@ -135,18 +135,18 @@ pub async fn a_message_that_was_told_goes_whole(store: &Shared) {
     assert_eq!(store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap(), None);
     assert_eq!(store.raw(&tenant(), uid).await.unwrap(), None);
     assert!(store.notifications(&tenant(), uid).await.unwrap().is_empty());
-    let tagged = Filter { tag: Some("news".to_owned()), ..Filter::default() };
+    let tagged = MessageFilter { tag: Some("news".to_owned()), ..MessageFilter::default() };
     let left = store.messages(&tenant(), &tagged, None, 9).await.unwrap();
     assert_eq!(left.iter().map(|one| one.uid).collect::<Vec<_>>(), [other]);
-    assert_eq!(tally(store, &tenant()).await, [(Status::Sent, 1)]);
+    assert_eq!(tally(store, &tenant()).await, [(MessageStatus::Sent, 1)]);
     assert_eq!(store.condemn_blobs(at(1), 9).await.unwrap(), [blob]);
     accept(store, Sample::new(3).collapse("c").created(5)).await;
 
     let trace = store.tombstone(uid).await.unwrap().unwrap();
-    assert_eq!((&trace.tenant, trace.uid, trace.status), (&tenant(), uid, Status::Sent));
+    assert_eq!((&trace.tenant, trace.uid, trace.status), (&tenant(), uid, MessageStatus::Sent));
     assert_eq!(trace.expires_at, at(40 * DAY_MS));
     assert!(trace.is_of(&KEY, "ann@example.org") && trace.is_of(&KEY, "bob@example.org"));
-    assert_eq!(trace.recipients[0], Tombstone::digest(&KEY, &tenant(), "ann@example.org"));
+    assert_eq!(trace.recipients[0], MessageTombstone::digest(&KEY, &tenant(), "ann@example.org"));
     assert_eq!(store.tombstone(other).await.unwrap(), None);
 }
 
@@ -168,10 +168,16 @@ pub async fn what_has_not_ended_stays(store: &Shared) {
 
 /// Every state in which nothing more happens by itself is an end.
 pub async fn every_end_is_one(store: &Shared) {
-    let ends = [State::Failed, State::Invalid, State::Suppressed, State::Cancelled, State::Expired];
+    let ends = [
+        MessageState::Failed,
+        MessageState::Invalid,
+        MessageState::Suppressed,
+        MessageState::Cancelled,
+        MessageState::Expired,
+    ];
     for (number, end) in (1..).zip(ends) {
         let uid = accept(store, Sample::new(number)).await;
-        let fence = Fence { status: Status::Ready, token: None, version: Some(1) };
+        let fence = WriteFence { status: MessageStatus::Ready, token: None, version: Some(1) };
         assert!(apply(store, change(uid, fence, end, at(END_MS))).await);
     }
     fan_out(store, at(3)).await;
@@ -198,8 +204,8 @@ pub async fn what_is_still_to_be_told_stays(store: &Shared) {
     assert!(!is_there(store, &tenant(), uid).await);
 }
 
-pub(super) fn waiting(waiting: i64) -> Erased {
-    Erased { waiting, ..Erased::default() }
+pub(super) fn waiting(waiting: i64) -> ErasureCounts {
+    ErasureCounts { waiting, ..ErasureCounts::default() }
 }
 
 /// A message whose report died is kept until the second bound, and holds back no other.
@@ -253,7 +259,7 @@ pub async fn what_was_written_late_stays_until_it_is_told(store: &Shared) {
     fan_out(store, at(3)).await;
     let now = 3 * HOUR_MS;
     accept(store, Sample::new(2).created(now)).await;
-    assert!(apply(store, outcome(&claimed, true, Outcome::Sent, at(END_MS))).await);
+    assert!(apply(store, outcome(&claimed, true, AttemptOutcome::Sent, at(END_MS))).await);
     assert_eq!(expunge(store, DAY_MS).await, 0, "it has no position");
     while store.sequence(99).await.unwrap() > 0 {}
     assert_eq!(expunge(store, DAY_MS).await, 0, "no notifications were made");
@@ -283,7 +289,7 @@ pub async fn slices_are_bounded_and_of_one_tenant(store: &Shared) {
         assert_eq!(store.expunge(bounds(TENANT, DAY_MS, DAY_MS, 2)).await.unwrap(), removed);
         assert_eq!(tally(store, &tenant()).await.iter().map(|(_, count)| count).sum::<i64>(), left);
     }
-    assert_eq!(tally(store, &other_tenant()).await, [(Status::Sent, 5)]);
+    assert_eq!(tally(store, &other_tenant()).await, [(MessageStatus::Sent, 5)]);
     assert_eq!(store.expunge(bounds(OTHER_TENANT, DAY_MS, DAY_MS, 99)).await.unwrap(), 5);
 }
 
@@ -307,11 +313,11 @@ pub async fn of_concurrent_calls_each_message_goes_once(store: &Shared) {
 /// A message that is to be sent again has not ended.
 pub async fn what_is_sent_again_stays(store: &Shared) {
     let claimed = accept_and_claim(store, Sample::new(1), 1).await;
-    assert!(apply(store, outcome(&claimed, false, Outcome::Failed, at(END_MS))).await);
+    assert!(apply(store, outcome(&claimed, false, AttemptOutcome::Failed, at(END_MS))).await);
     fan_out(store, at(3)).await;
-    let fence = Fence { status: Status::Failed, token: None, version: None };
-    let replay = step(claimed.uid, fence, State::Failed, Input::Replay, at(4));
-    assert!(apply(store, crate::record::Change { due_at: Some(at(4)), ..replay }).await);
+    let fence = WriteFence { status: MessageStatus::Failed, token: None, version: None };
+    let replay = step(claimed.uid, fence, MessageState::Failed, TransitionInput::Replay, at(4));
+    assert!(apply(store, crate::record::MessageChange { due_at: Some(at(4)), ..replay }).await);
     fan_out(store, at(5)).await;
     assert_eq!(expunge(store, DAY_MS).await, 0);
     assert_eq!(claim(store, 2, at(5), 9).await.len(), 1);

@@ -12,7 +12,8 @@ use super::{
     subscribers::{subscribe, webhook},
 };
 use crate::record::{
-    DueSubscriber, NotificationKey, NotificationState, Notified, ResendPage, ResendRequest, ToNotify,
+    DueSubscriber, NotificationKey, NotificationResult, NotificationState, ResendPage, ResendRequest,
+    ToNotify,
 };
 
 async fn hasten(store: &Shared, who: &DueSubscriber, now: Time, limit: u32) -> u32 {
@@ -22,7 +23,8 @@ async fn hasten(store: &Shared, who: &DueSubscriber, now: Time, limit: u32) -> u
 /// Fails what was claimed until a time.
 async fn fail(store: &Shared, claimed: &[ToNotify], token: i64, now: Time, until: Time) {
     for one in claimed {
-        let waits = Notified { due_at: Some(until), ..called(one, token, NotificationState::Waiting, now) };
+        let waits =
+            NotificationResult { due_at: Some(until), ..called(one, token, NotificationState::Waiting, now) };
         assert!(settle(store, waits).await);
     }
 }

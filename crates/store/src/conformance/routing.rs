@@ -10,17 +10,17 @@ use super::{
     sample::{self, LEASE_LASTS, OTHER_TENANT, at, incarnation, other_tenant, tenant},
     stage::direct,
 };
-use crate::record::{Changed, DirectoryChange, MailboxKey, Registration, RouteRequest, ToRoute};
+use crate::record::{ChangeResult, DirectoryChange, MailToProcess, MailboxKey, MailboxPage, ProcessRequest};
 
 /// A mailbox of the other tenant.
 async fn watch_other(store: &Shared, id: &str) -> MailboxKey {
     let made = direct(store, DirectoryChange::CreateMailbox(mailbox(OTHER_TENANT, id))).await;
-    assert_eq!(made, Changed::Done);
+    assert_eq!(made, ChangeResult::Done);
     MailboxKey { tenant: other_tenant(), mailbox: id.parse().unwrap() }
 }
 
 /// How many are of the samples' tenant, and how many of the other.
-fn shares(claimed: &[ToRoute]) -> (usize, usize) {
+fn shares(claimed: &[MailToProcess]) -> (usize, usize) {
     let ours = claimed.iter().filter(|one| one.key.tenant == tenant()).count();
     (ours, claimed.len() - ours)
 }
@@ -32,7 +32,7 @@ pub async fn tenants_take_turns_in_a_claim(store: &Shared) {
         register(store, page(&key, None, (5, 99), (1..=40).map(|i| mail(100 * n + i)).collect())).await;
     }
     let quiet = watch_other(store, "quiet").await;
-    let late = Registration { at: at(3), ..page(&quiet, None, (5, 9), (901..=910).map(mail).collect()) };
+    let late = MailboxPage { at: at(3), ..page(&quiet, None, (5, 9), (901..=910).map(mail).collect()) };
     register(store, late).await;
     let first = take(store, 1, at(4), 8).await;
     assert_eq!(shares(&first), (4, 4), "half of a claim is the other's");
@@ -46,13 +46,13 @@ pub async fn tenants_take_turns_in_a_claim(store: &Shared) {
 pub async fn what_is_in_hand_counts_against_a_share(store: &Shared) {
     let (greedy, second) = (watch(store, "greedy").await, watch(store, "second").await);
     register(store, page(&greedy, None, (5, 99), (1..=50).map(mail).collect())).await;
-    let request = |tenants: u32, mailboxes: u32| RouteRequest {
+    let request = |tenants: u32, mailboxes: u32| ProcessRequest {
         per_mailbox: 8,
         per_tenant: 10,
         per_tenant_alone: 15,
         tenants_in_hand: [(tenant(), tenants)].into(),
         mailboxes_in_hand: [(greedy.clone(), mailboxes)].into(),
-        ..RouteRequest::new(sample::lease(1, at(4)), at(4), 20)
+        ..ProcessRequest::new(sample::lease(1, at(4)), at(4), 20)
     };
     let claim = |request| async move { shares(&store.claim_inbound(request).await.unwrap()) };
     assert_eq!(claim(request(8, 8)).await, (0, 0), "the mailbox has its share in hand");
@@ -81,12 +81,13 @@ pub async fn a_lost_life_is_told_from_a_late_try(store: &Shared) {
     assert_eq!(stood, [(0, 0), (0, 1), (1, 1)]);
     let one = take(store, 4, now, 1).await.remove(0);
     assert_eq!((one.tries, one.lost_leases), (1, 2));
-    let kept = crate::record::Routed { lost_leases: 1, ..routed(&one, 4, InboundState::Waiting, now) };
+    let kept =
+        crate::record::InboundMailResult { lost_leases: 1, ..routed(&one, 4, InboundState::Waiting, now) };
     assert!(settle(store, kept).await);
     let one = take(store, 5, now, 1).await.remove(0);
     assert_eq!(one.lost_leases, 1);
     assert!(settle(store, routed(&one, 5, InboundState::Dead, now)).await);
-    assert_eq!(store.replay_inbound(&tenant(), one.uid, now).await.unwrap(), Changed::Done);
+    assert_eq!(store.replay_inbound(&tenant(), one.uid, now).await.unwrap(), ChangeResult::Done);
     let one = take(store, 6, now, 1).await.remove(0);
     assert_eq!((one.tries, one.lost_leases), (0, 0), "a replay begins anew");
 }

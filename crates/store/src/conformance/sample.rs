@@ -4,13 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use postway_domain::{
-    Account, AccountKind, AccountSettings, EventKind, Incarnation, Lane, LeaseToken, MessageUid, Priority,
-    RecipientId, RecipientKind, State, TenantId, Time, TlsMode, message::OnDoubt, message::Wait,
-    secret::Sealed,
+    Account, AccountKind, AccountSettings, EventKind, Incarnation, Lane, LeaseToken, MessagePriority,
+    MessageState, MessageUid, RecipientId, RecipientKind, RelayTlsMode, TenantId, Time, message::OnDoubt,
+    message::ScheduleReason, secret::SealedSecret,
 };
 
 use crate::record::{
-    AccountKey, BatchKey, Body, Content, DedupKind, Lease, NewEvent, NewMessage, NewRecipient, SmtpReply,
+    AccountKey, BatchKey, DedupKind, LeaseGrant, MessageContent, NewEvent, NewMessage, NewRecipient,
+    SmtpReply, StoredBody,
 };
 
 /// The tenant that samples belong to.
@@ -70,11 +71,11 @@ pub fn account(tenant: &str, id: &str) -> Account {
             kind: AccountKind::Smtp,
             host: Some("relay.example.net".to_owned()),
             port: Some(587),
-            tls: TlsMode::Starttls,
+            tls: RelayTlsMode::Starttls,
             username: Some("user".to_owned()),
             ..AccountSettings::sandbox()
         },
-        secret: Some(Sealed(vec![7; 44])),
+        secret: Some(SealedSecret(vec![7; 44])),
         version: 1,
         created_at: at(0),
         updated_at: at(0),
@@ -87,8 +88,12 @@ pub fn incarnation(n: u8) -> Incarnation {
 }
 
 /// A lease of the first process, with this token.
-pub fn lease(token: i64, now: Time) -> Lease {
-    Lease { incarnation: incarnation(1), token: LeaseToken::from_i64(token), until: now.plus(LEASE_LASTS) }
+pub fn lease(token: i64, now: Time) -> LeaseGrant {
+    LeaseGrant {
+        incarnation: incarnation(1),
+        token: LeaseToken::from_i64(token),
+        until: now.plus(LEASE_LASTS),
+    }
 }
 
 /// An event without particulars.
@@ -116,19 +121,19 @@ impl Sample {
             lane: Lane {
                 tenant: tenant(),
                 account: ACCOUNT.parse().unwrap(),
-                priority: Priority::Normal,
+                priority: MessagePriority::Normal,
                 batch: None,
             },
             client_id: None,
             idempotency: None,
             fingerprint: [0; 32],
-            state: State::Ready,
+            state: MessageState::Ready,
             due_at: Some(at(0)),
             created_at: at(0),
             expires_at: None,
             on_doubt: OnDoubt::Resend,
             recipients: Vec::new(),
-            content: Content {
+            content: MessageContent {
                 sender: "news@example.com".to_owned(),
                 message_id: format!("{number}@example.com"),
                 subject: format!("Message {number}"),
@@ -138,7 +143,9 @@ impl Sample {
                 metadata: None,
                 eight_bit: false,
                 smtputf8: false,
-                raw: Body::Inline(format!("Subject: Message {number}\r\n\r\nHello {number}.\r\n").into()),
+                raw: StoredBody::Inline(
+                    format!("Subject: Message {number}\r\n\r\nHello {number}.\r\n").into(),
+                ),
                 payload: None,
                 sensitive: false,
                 dsn: None,
@@ -161,7 +168,7 @@ impl Sample {
     }
 
     /// This urgent.
-    pub fn priority(mut self, priority: Priority) -> Self {
+    pub fn priority(mut self, priority: MessagePriority) -> Self {
         self.message.lane.priority = priority;
         self
     }
@@ -221,14 +228,14 @@ impl Sample {
 
     /// Not before this many milliseconds after the start, as its sender asked.
     pub fn send_at(mut self, ms: i64) -> Self {
-        self.message.state = State::Scheduled(Wait::SendAt);
+        self.message.state = MessageState::Scheduled(ScheduleReason::SendAt);
         self.message.due_at = Some(at(ms));
         self.message.events = vec![event(EventKind::Accepted), event(EventKind::Scheduled)];
         self
     }
 
     /// In this state, due at this time.
-    pub fn state(mut self, state: State, due_at: Option<Time>) -> Self {
+    pub fn state(mut self, state: MessageState, due_at: Option<Time>) -> Self {
         self.message.state = state;
         self.message.due_at = due_at;
         self
@@ -254,11 +261,11 @@ impl Sample {
 
     /// Not composed yet: of this request, with what was settled of it.
     pub fn uncomposed(mut self, payload: &'static str, settled: Option<&str>) -> Self {
-        self.message.state = State::Accepted;
+        self.message.state = MessageState::Accepted;
         self.message.due_at = None;
         self.message.events = vec![event(EventKind::Accepted)];
-        self.message.content.raw = Body::EMPTY;
-        self.message.content.payload = Some(Body::Inline(payload.into()));
+        self.message.content.raw = StoredBody::EMPTY;
+        self.message.content.payload = Some(StoredBody::Inline(payload.into()));
         self.message.settled = settled.map(str::to_owned);
         self
     }
@@ -270,7 +277,7 @@ impl Sample {
     }
 
     /// Any other part of it.
-    pub fn content(mut self, edit: impl FnOnce(&mut Content)) -> Self {
+    pub fn content(mut self, edit: impl FnOnce(&mut MessageContent)) -> Self {
         edit(&mut self.message.content);
         self
     }

@@ -3,7 +3,7 @@
 use postway_domain::id::SessionId;
 
 use super::{Shared, sample::at, stage::direct};
-use crate::record::{Changed, DirectoryChange};
+use crate::record::{ChangeResult, DirectoryChange};
 
 /// A session from its number.
 fn session(number: u8) -> SessionId {
@@ -13,8 +13,8 @@ fn session(number: u8) -> SessionId {
 /// Twice does no harm: a person may press the button again.
 pub async fn a_session_is_ended_once_and_alone(store: &Shared) {
     assert!(!store.is_session_ended(session(1)).await.unwrap());
-    assert_eq!(direct(store, DirectoryChange::EndSession(session(1), at(100))).await, Changed::Done);
-    assert_eq!(direct(store, DirectoryChange::EndSession(session(1), at(900))).await, Changed::Already);
+    assert_eq!(direct(store, DirectoryChange::EndSession(session(1), at(100))).await, ChangeResult::Done);
+    assert_eq!(direct(store, DirectoryChange::EndSession(session(1), at(900))).await, ChangeResult::Already);
     assert!(store.is_session_ended(session(1)).await.unwrap());
     assert!(!store.is_session_ended(session(2)).await.unwrap());
 }

@@ -1,8 +1,8 @@
 //! What an outcome writes.
 
 use postway_domain::{
-    EventKind, RecipientStatus, State, Status,
-    message::{Input, Outcome, Rest, Wait},
+    EventKind, MessageState, MessageStatus, RecipientStatus,
+    message::{AttemptOutcome, OtherRecipients, ScheduleReason, TransitionInput},
 };
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
         record, step, woken,
     },
 };
-use crate::record::{AttemptEnd, Change, Fence, RecipientChange};
+use crate::record::{AttemptEnd, MessageChange, RecipientChange, WriteFence};
 
 fn kinds(record: &crate::record::MessageRecord) -> Vec<EventKind> {
     record.events.iter().map(|event| event.kind).collect()
@@ -34,12 +34,12 @@ pub async fn a_sent_message_is_written_whole(store: &Shared) {
         provider_message_id: Some("42".to_owned()),
         ..attempt(&claimed, at(30))
     };
-    let mut change = outcome(&claimed, true, Outcome::Sent, at(30));
+    let mut change = outcome(&claimed, true, AttemptOutcome::Sent, at(30));
     change.events.insert(0, event(EventKind::RecipientFailed));
-    assert!(apply(store, Change { recipients, attempt: Some(ended.clone()), ..change }).await);
+    assert!(apply(store, MessageChange { recipients, attempt: Some(ended.clone()), ..change }).await);
 
     let found = record(store, claimed.uid).await;
-    assert_eq!(found.summary.state, State::Sent);
+    assert_eq!(found.summary.state, MessageState::Sent);
     assert_eq!((found.summary.sent_at, found.summary.failed_at), (Some(at(30)), None));
     assert_eq!((found.summary.updated_at, found.summary.due_at), (at(30), None));
     assert_eq!(found.summary.version, claimed.version + 1);
@@ -60,16 +60,16 @@ pub async fn a_sent_message_is_written_whole(store: &Shared) {
 pub async fn a_retry_waits_for_its_time(store: &Shared) {
     let claimed = accept_and_claim(store, Sample::new(1), 1).await;
     woken(store, 1).await;
-    let retry = Change {
+    let retry = MessageChange {
         due_at: Some(at(5_000)),
         retries: Some(1),
         error: Some(r#"{"code":451}"#.to_owned()),
-        ..outcome(&claimed, false, Outcome::Retry, at(10))
+        ..outcome(&claimed, false, AttemptOutcome::Retry, at(10))
     };
     assert!(apply(store, retry).await);
     assert_eq!(woken(store, 1).await, [sample::relay()]);
     let found = record(store, claimed.uid).await;
-    assert_eq!(found.summary.state, State::Scheduled(Wait::Retry));
+    assert_eq!(found.summary.state, MessageState::Scheduled(ScheduleReason::Retry));
     assert_eq!((found.summary.due_at, found.summary.retries), (Some(at(5_000)), 1));
     assert_eq!(found.summary.error.as_deref(), Some(r#"{"code":451}"#));
     assert!(claim(store, 2, at(4_999), 1).await.is_empty());
@@ -82,15 +82,15 @@ pub async fn a_failure_ends_open_recipients(store: &Shared) {
     let sample = Sample::new(1).to("a@example.org").to("b@example.org").to("c@example.org");
     let claimed = accept_and_claim(store, sample, 1).await;
     let change = |position, status| RecipientChange { position, status, reply: None };
-    let failure = Change {
+    let failure = MessageChange {
         recipients: vec![change(0, RecipientStatus::Sent), change(2, RecipientStatus::InDoubt)],
         exhausted: true,
         error: Some(r#"{"kind":"exhausted"}"#.to_owned()),
-        ..outcome(&claimed, false, Outcome::Exhausted, at(20))
+        ..outcome(&claimed, false, AttemptOutcome::Exhausted, at(20))
     };
     assert!(apply(store, failure).await);
     let found = record(store, claimed.uid).await;
-    assert_eq!((found.summary.state, found.summary.failed_at), (State::Failed, Some(at(20))));
+    assert_eq!((found.summary.state, found.summary.failed_at), (MessageState::Failed, Some(at(20))));
     assert_eq!((found.summary.exhausted, found.summary.sent_at), (true, None));
     assert_eq!(found.summary.error.as_deref(), Some(r#"{"kind":"exhausted"}"#));
     let statuses: Vec<_> = found.recipients.iter().map(|one| one.status).collect();
@@ -100,24 +100,24 @@ pub async fn a_failure_ends_open_recipients(store: &Shared) {
 /// A second life starts without the marks of the first, but with its history.
 pub async fn a_replay_forgets_the_failure(store: &Shared) {
     let claimed = accept_and_claim(store, Sample::new(1), 1).await;
-    let failed = Change {
+    let failed = MessageChange {
         exhausted: true,
         retries: Some(5),
         error: Some("{}".to_owned()),
-        ..outcome(&claimed, false, Outcome::Exhausted, at(20))
+        ..outcome(&claimed, false, AttemptOutcome::Exhausted, at(20))
     };
     assert!(apply(store, failed).await);
-    let fence = Fence { status: Status::Failed, token: None, version: Some(claimed.version + 1) };
+    let fence = WriteFence { status: MessageStatus::Failed, token: None, version: Some(claimed.version + 1) };
     let open = RecipientChange { position: 0, status: RecipientStatus::Pending, reply: None };
-    let replay = Change {
+    let replay = MessageChange {
         due_at: Some(at(30)),
         retries: Some(0),
         recipients: vec![open],
-        ..step(claimed.uid, fence, State::Failed, Input::Replay, at(30))
+        ..step(claimed.uid, fence, MessageState::Failed, TransitionInput::Replay, at(30))
     };
     assert!(apply(store, replay).await);
     let found = record(store, claimed.uid).await;
-    assert_eq!((found.summary.state, found.summary.failed_at), (State::Ready, None));
+    assert_eq!((found.summary.state, found.summary.failed_at), (MessageState::Ready, None));
     assert_eq!((found.summary.exhausted, &found.summary.error, found.summary.retries), (false, &None, 0));
     assert_eq!(found.attempts.len(), 1);
     let again = claim(store, 2, at(30), 1).await.remove(0);
@@ -127,18 +127,21 @@ pub async fn a_replay_forgets_the_failure(store: &Shared) {
 /// Counters change where the change says so.
 pub async fn a_counter_not_named_stays(store: &Shared) {
     let claimed = accept_and_claim(store, Sample::new(1), 1).await;
-    let held = Change {
+    let held = MessageChange {
         due_at: Some(at(1)),
         retries: Some(3),
         doubts: Some(2),
         lost_leases: Some(1),
-        ..outcome(&claimed, false, Outcome::Held, at(1))
+        ..outcome(&claimed, false, AttemptOutcome::Returned, at(1))
     };
     assert!(apply(store, held).await);
     let second = claim(store, 2, at(1), 1).await.remove(0);
     assert_eq!((second.retries, second.doubts, second.lost_leases), (3, 2, 1));
-    let held =
-        Change { due_at: Some(at(2)), lost_leases: Some(0), ..outcome(&second, false, Outcome::Held, at(2)) };
+    let held = MessageChange {
+        due_at: Some(at(2)),
+        lost_leases: Some(0),
+        ..outcome(&second, false, AttemptOutcome::Returned, at(2))
+    };
     assert!(apply(store, held).await);
     let third = claim(store, 3, at(2), 1).await.remove(0);
     assert_eq!((third.retries, third.doubts, third.lost_leases), (3, 2, 0));
@@ -150,15 +153,15 @@ pub async fn a_late_answer_settles_a_doubt_by_its_token(store: &Shared) {
     doubt(store, &mut claimed, Some(at(9_000)), at(10)).await;
     let found = record(store, claimed.uid).await;
     assert_eq!((found.summary.doubts, found.recipients[0].status), (1, RecipientStatus::InDoubt));
-    let answer = Input::Settle(Outcome::Sent);
-    let settled = Change {
+    let answer = TransitionInput::Settle(AttemptOutcome::Sent);
+    let settled = MessageChange {
         recipients: vec![RecipientChange { position: 0, status: RecipientStatus::Sent, reply: None }],
-        ..step(claimed.uid, late(claimed.token), State::InDoubt, answer, at(20))
+        ..step(claimed.uid, late(claimed.token), MessageState::InDoubt, answer, at(20))
     };
     assert!(apply(store, settled.clone()).await);
     assert!(!apply(store, settled).await, "once");
     let found = record(store, claimed.uid).await;
-    assert_eq!((found.summary.state, found.summary.due_at), (State::Sent, None));
+    assert_eq!((found.summary.state, found.summary.due_at), (MessageState::Sent, None));
     assert_eq!(found.events.last().unwrap().kind, EventKind::Resolved);
     assert!(claim(store, 2, at(9_000), 1).await.is_empty(), "and nothing is sent again");
     assert_gapless(&found);
@@ -169,12 +172,23 @@ pub async fn a_late_answer_is_refused_once_a_resend_is_claimed(store: &Shared) {
     let mut claimed = accept_and_claim(store, Sample::new(1), 1).await;
     doubt(store, &mut claimed, Some(at(1_000)), at(10)).await;
     let mut resend = claim(store, 2, at(1_000), 1).await.remove(0);
-    let answer =
-        step(claimed.uid, late(claimed.token), State::InDoubt, Input::Settle(Outcome::Sent), at(1_001));
+    let answer = step(
+        claimed.uid,
+        late(claimed.token),
+        MessageState::InDoubt,
+        TransitionInput::Settle(AttemptOutcome::Sent),
+        at(1_001),
+    );
     assert!(!apply(store, answer.clone()).await, "while it is sent again");
     doubt(store, &mut resend, None, at(1_002)).await;
     assert!(!apply(store, answer).await, "while that is in doubt");
-    let own = step(claimed.uid, late(resend.token), State::InDoubt, Input::Settle(Outcome::Sent), at(1_003));
+    let own = step(
+        claimed.uid,
+        late(resend.token),
+        MessageState::InDoubt,
+        TransitionInput::Settle(AttemptOutcome::Sent),
+        at(1_003),
+    );
     assert!(apply(store, own).await);
 }
 
@@ -182,20 +196,33 @@ pub async fn a_late_answer_is_refused_once_a_resend_is_claimed(store: &Shared) {
 pub async fn a_token_not_kept_is_gone(store: &Shared) {
     let mut claimed = accept_and_claim(store, Sample::new(1), 1).await;
     assert!(commit_wire(store, &mut claimed, at(1)).await);
-    let change = Change { keep_token: false, ..outcome(&claimed, true, Outcome::Doubt, at(2)) };
+    let change =
+        MessageChange { keep_token: false, ..outcome(&claimed, true, AttemptOutcome::InDoubt, at(2)) };
     assert!(apply(store, change).await);
-    let answer = step(claimed.uid, late(claimed.token), State::InDoubt, Input::Settle(Outcome::Sent), at(3));
+    let answer = step(
+        claimed.uid,
+        late(claimed.token),
+        MessageState::InDoubt,
+        TransitionInput::Settle(AttemptOutcome::Sent),
+        at(3),
+    );
     assert!(!apply(store, answer).await);
 }
 
 /// It is not leased, so its version is the fence.
 pub async fn a_waiting_message_is_cancelled_without_a_lease(store: &Shared) {
     let uid = accept(store, Sample::new(1).to("a@example.org").to("b@example.org").send_at(9_000)).await;
-    let fence = Fence { status: Status::Scheduled, token: None, version: Some(1) };
-    let cancel = step(uid, fence, State::Scheduled(Wait::SendAt), Input::Cancel(Rest::Nothing), at(5));
+    let fence = WriteFence { status: MessageStatus::Scheduled, token: None, version: Some(1) };
+    let cancel = step(
+        uid,
+        fence,
+        MessageState::Scheduled(ScheduleReason::SendAt),
+        TransitionInput::Cancel(OtherRecipients::Nothing),
+        at(5),
+    );
     assert!(apply(store, cancel).await);
     let found = record(store, uid).await;
-    assert_eq!((found.summary.state, found.summary.due_at), (State::Cancelled, None));
+    assert_eq!((found.summary.state, found.summary.due_at), (MessageState::Cancelled, None));
     assert!(found.recipients.iter().all(|one| one.status == RecipientStatus::Cancelled));
     assert!(claim(store, 1, at(10_000), 1).await.is_empty());
 }
@@ -205,9 +232,15 @@ pub async fn a_waiting_message_is_given_another_time(store: &Shared) {
     let (sooner, later) = (Sample::new(1).send_at(5_000), Sample::new(2).send_at(5_000));
     let (sooner, later) = (accept(store, sooner).await, accept(store, later).await);
     let moved = |uid, due_at| {
-        let fence = Fence { status: Status::Scheduled, token: None, version: Some(1) };
-        let change = step(uid, fence, State::Scheduled(Wait::SendAt), Input::Reschedule, at(5));
-        Change { due_at: Some(due_at), ..change }
+        let fence = WriteFence { status: MessageStatus::Scheduled, token: None, version: Some(1) };
+        let change = step(
+            uid,
+            fence,
+            MessageState::Scheduled(ScheduleReason::SendAt),
+            TransitionInput::Reschedule,
+            at(5),
+        );
+        MessageChange { due_at: Some(due_at), ..change }
     };
     assert!(apply(store, moved(sooner, at(1_000))).await);
     assert_eq!(woken(store, 1).await, [sample::relay()]);
@@ -215,7 +248,7 @@ pub async fn a_waiting_message_is_given_another_time(store: &Shared) {
     assert!(!apply(store, moved(later, at(1))).await, "the version it read is gone");
 
     let found = record(store, later).await;
-    assert_eq!(found.summary.state, State::Scheduled(Wait::SendAt));
+    assert_eq!(found.summary.state, MessageState::Scheduled(ScheduleReason::SendAt));
     assert_eq!((found.summary.due_at, found.summary.version), (Some(at(9_000)), 2));
     assert_eq!(kinds(&found).last(), Some(&EventKind::Scheduled));
     assert_gapless(&found);
@@ -230,14 +263,15 @@ pub async fn history_has_no_gap(store: &Shared) {
     let mut claimed = accept_and_claim(store, Sample::new(1), 1).await;
     for round in 1..=3 {
         let now = at(round * 100);
-        let retry = Change { due_at: Some(now), ..outcome(&claimed, false, Outcome::Retry, now) };
+        let retry =
+            MessageChange { due_at: Some(now), ..outcome(&claimed, false, AttemptOutcome::Retry, now) };
         assert!(apply(store, retry).await);
         claimed = claim(store, round + 1, now, 1).await.remove(0);
     }
     doubt(store, &mut claimed, Some(at(500)), at(450)).await;
     let mut resend = claim(store, 9, at(500), 1).await.remove(0);
     assert!(commit_wire(store, &mut resend, at(501)).await);
-    assert!(apply(store, outcome(&resend, true, Outcome::Sent, at(502))).await);
+    assert!(apply(store, outcome(&resend, true, AttemptOutcome::Sent, at(502))).await);
     let found = record(store, claimed.uid).await;
     assert_gapless(&found);
     let mut expected = vec![EventKind::Accepted, EventKind::Ready, EventKind::Sending];

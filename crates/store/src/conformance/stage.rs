@@ -4,8 +4,8 @@ use std::{future::Future, time::Duration};
 
 use futures::FutureExt;
 use postway_domain::{
-    LeaseToken, MessageUid, RecipientStatus, State, Status, Tenant, Time,
-    message::{Input, Outcome},
+    LeaseToken, MessageState, MessageStatus, MessageUid, RecipientStatus, Tenant, Time,
+    message::{AttemptOutcome, TransitionInput},
 };
 
 use super::{
@@ -13,8 +13,9 @@ use super::{
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
 };
 use crate::record::{
-    Acceptance, AccountKey, AccountWant, AttemptEnd, Change, Changed, ClaimRequest, Claimed, DirectoryChange,
-    Fence, MessageKey, MessageRecord, NodeBeat, Suspension, SuspensionScope, WireCommit,
+    Acceptance, AccountKey, AccountWant, AttemptEnd, ChangeResult, ClaimRequest, ClaimedMessage,
+    DirectoryChange, MessageChange, MessageKey, MessageRecord, NodeBeat, SuspensionRecord, SuspensionScope,
+    WireCommit, WriteFence,
 };
 
 /// A wait longer than this means that what is waited for will not come.
@@ -100,12 +101,12 @@ pub fn request(key: &AccountKey, token: i64, now: Time, room: u32, park: bool) -
 }
 
 /// Claims due work of the samples' account.
-pub async fn claim(store: &Shared, token: i64, now: Time, room: u32) -> Vec<Claimed> {
+pub async fn claim(store: &Shared, token: i64, now: Time, room: u32) -> Vec<ClaimedMessage> {
     store.claim(request(&sample::relay(), token, now, room, false)).await.unwrap()
 }
 
 /// Accepts one message and claims it.
-pub async fn accept_and_claim(store: &Shared, sample: Sample, token: i64) -> Claimed {
+pub async fn accept_and_claim(store: &Shared, sample: Sample, token: i64) -> ClaimedMessage {
     let uid = accept(store, sample).await;
     let mut claimed = claim(store, token, at(0), 1).await;
     assert_eq!(claimed.len(), 1);
@@ -115,7 +116,7 @@ pub async fn accept_and_claim(store: &Shared, sample: Sample, token: i64) -> Cla
 }
 
 /// The permission for the dot of a claim.
-pub fn permission(claimed: &Claimed, now: Time) -> WireCommit {
+pub fn permission(claimed: &ClaimedMessage, now: Time) -> WireCommit {
     WireCommit {
         uid: claimed.uid,
         lane: claimed.lane.clone(),
@@ -129,15 +130,15 @@ pub fn permission(claimed: &Claimed, now: Time) -> WireCommit {
 }
 
 /// Asks for the permission for the dot; where it is given, the claim has its new version.
-pub async fn commit_wire(store: &Shared, claimed: &mut Claimed, now: Time) -> bool {
+pub async fn commit_wire(store: &Shared, claimed: &mut ClaimedMessage, now: Time) -> bool {
     let held = store.wire_commit(vec![permission(claimed, now)]).await.unwrap();
     claimed.version += i64::from(held == [true]);
     held == [true]
 }
 
 /// A change of nothing but the state.
-pub fn change(uid: MessageUid, fence: Fence, to: State, now: Time) -> Change {
-    Change {
+pub fn change(uid: MessageUid, fence: WriteFence, to: MessageState, now: Time) -> MessageChange {
+    MessageChange {
         uid,
         fence,
         to,
@@ -161,29 +162,40 @@ pub fn change(uid: MessageUid, fence: Fence, to: State, now: Time) -> Change {
 }
 
 /// What the state machine writes when `input` meets `state`.
-pub fn step(uid: MessageUid, fence: Fence, state: State, input: Input, now: Time) -> Change {
-    Change::step(uid, fence, state, input, now).expect("a step that the state machine knows")
+pub fn step(
+    uid: MessageUid,
+    fence: WriteFence,
+    state: MessageState,
+    input: TransitionInput,
+    now: Time,
+) -> MessageChange {
+    MessageChange::step(uid, fence, state, input, now).expect("a step that the state machine knows")
 }
 
 /// The fence of a claim's holder.
-pub fn fence(claimed: &Claimed) -> Fence {
-    Fence { status: Status::Sending, token: Some(claimed.token), version: Some(claimed.version) }
+pub fn fence(claimed: &ClaimedMessage) -> WriteFence {
+    WriteFence { status: MessageStatus::Sending, token: Some(claimed.token), version: Some(claimed.version) }
 }
 
 /// The end of a claim's attempt, all its recipients alike.
-pub fn outcome(claimed: &Claimed, wire_committed: bool, outcome: Outcome, now: Time) -> Change {
-    let state = State::Sending { wire_committed };
+pub fn outcome(
+    claimed: &ClaimedMessage,
+    wire_committed: bool,
+    outcome: AttemptOutcome,
+    now: Time,
+) -> MessageChange {
+    let state = MessageState::Sending { wire_committed };
     let becomes = match outcome {
-        Outcome::Sent => Some(RecipientStatus::Sent),
-        Outcome::Captured => Some(RecipientStatus::Captured),
-        Outcome::Doubt => Some(RecipientStatus::InDoubt),
-        Outcome::Retry
-        | Outcome::Failed
-        | Outcome::Exhausted
-        | Outcome::SentEarlier
-        | Outcome::DoubtEarlier
-        | Outcome::Held
-        | Outcome::Quarantined => None,
+        AttemptOutcome::Sent => Some(RecipientStatus::Sent),
+        AttemptOutcome::Captured => Some(RecipientStatus::Captured),
+        AttemptOutcome::InDoubt => Some(RecipientStatus::InDoubt),
+        AttemptOutcome::Retry
+        | AttemptOutcome::Failed
+        | AttemptOutcome::Exhausted
+        | AttemptOutcome::SentEarlier
+        | AttemptOutcome::InDoubtEarlier
+        | AttemptOutcome::Returned
+        | AttemptOutcome::Quarantined => None,
     };
     let recipients = becomes.into_iter().flat_map(|status| {
         let of_attempt = claimed.recipients.iter();
@@ -193,15 +205,15 @@ pub fn outcome(claimed: &Claimed, wire_committed: bool, outcome: Outcome, now: T
             reply: None,
         })
     });
-    Change {
+    MessageChange {
         recipients: recipients.collect(),
         attempt: Some(attempt(claimed, now)),
-        ..step(claimed.uid, fence(claimed), state, Input::Settle(outcome), now)
+        ..step(claimed.uid, fence(claimed), state, TransitionInput::Settle(outcome), now)
     }
 }
 
 /// A claim's attempt, ended.
-pub fn attempt(claimed: &Claimed, now: Time) -> AttemptEnd {
+pub fn attempt(claimed: &ClaimedMessage, now: Time) -> AttemptEnd {
     AttemptEnd {
         number: claimed.attempt,
         started_at: claimed.claimed_at,
@@ -215,24 +227,27 @@ pub fn attempt(claimed: &Claimed, now: Time) -> AttemptEnd {
 }
 
 /// Writes one change and gives the answer.
-pub async fn apply(store: &Shared, change: Change) -> bool {
+pub async fn apply(store: &Shared, change: MessageChange) -> bool {
     let held = store.apply(vec![change]).await.unwrap();
     assert_eq!(held.len(), 1);
     held[0]
 }
 
 /// Takes a claimed message to its doubt: the dot went out, no answer came. Gives the version it has then.
-pub async fn doubt(store: &Shared, claimed: &mut Claimed, due_at: Option<Time>, now: Time) -> i64 {
+pub async fn doubt(store: &Shared, claimed: &mut ClaimedMessage, due_at: Option<Time>, now: Time) -> i64 {
     assert!(commit_wire(store, claimed, now).await);
-    let change =
-        Change { due_at, doubts: Some(claimed.doubts + 1), ..outcome(claimed, true, Outcome::Doubt, now) };
+    let change = MessageChange {
+        due_at,
+        doubts: Some(claimed.doubts + 1),
+        ..outcome(claimed, true, AttemptOutcome::InDoubt, now)
+    };
     assert!(apply(store, change).await);
     claimed.version + 1
 }
 
 /// What a late answer shows: the attempt's token, whatever happened to the version since.
-pub fn late(token: LeaseToken) -> Fence {
-    Fence { status: Status::InDoubt, token: Some(token), version: None }
+pub fn late(token: LeaseToken) -> WriteFence {
+    WriteFence { status: MessageStatus::InDoubt, token: Some(token), version: None }
 }
 
 /// A message of the samples' tenant that must exist.
@@ -242,23 +257,23 @@ pub async fn record(store: &Shared, uid: MessageUid) -> MessageRecord {
 }
 
 /// Makes a change of the directory.
-pub async fn direct(store: &Shared, change: DirectoryChange) -> Changed {
+pub async fn direct(store: &Shared, change: DirectoryChange) -> ChangeResult {
     store.change(change, None).await.unwrap()
 }
 
 /// Suspends something of the samples' tenant.
 pub async fn suspend(store: &Shared, scope: SuspensionScope) {
-    let suspension = Suspension { tenant: sample::tenant(), scope, since: at(7) };
-    assert_eq!(direct(store, DirectoryChange::Suspend(suspension)).await, Changed::Done);
+    let suspension = SuspensionRecord { tenant: sample::tenant(), scope, since: at(7) };
+    assert_eq!(direct(store, DirectoryChange::Suspend(suspension)).await, ChangeResult::Done);
 }
 
 /// Lets it go on.
 pub async fn activate(store: &Shared, scope: SuspensionScope) {
-    assert_eq!(direct(store, DirectoryChange::Activate(sample::tenant(), scope)).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::Activate(sample::tenant(), scope)).await, ChangeResult::Done);
 }
 
 /// Collects hand-overs until there are this many, and makes sure that no more come.
-pub async fn delivered(store: &Shared, count: usize) -> Vec<Claimed> {
+pub async fn delivered(store: &Shared, count: usize) -> Vec<ClaimedMessage> {
     let mut claimed = Vec::new();
     while claimed.len() < count {
         claimed.extend(within(store.handed_over()).await);
@@ -269,7 +284,7 @@ pub async fn delivered(store: &Shared, count: usize) -> Vec<Claimed> {
 }
 
 /// What was claimed, by id.
-pub fn uids(claimed: &[Claimed]) -> Vec<MessageUid> {
+pub fn uids(claimed: &[ClaimedMessage]) -> Vec<MessageUid> {
     claimed.iter().map(|one| one.uid).collect()
 }
 

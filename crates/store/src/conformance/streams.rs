@@ -1,6 +1,6 @@
 //! Streams, suppressions of a part of the mail, and what readers decide.
 
-use postway_domain::{EventKind, MailStream, MessageUid, RecipientStatus, State};
+use postway_domain::{EventKind, MailStream, MessageState, MessageUid, RecipientStatus};
 
 use super::{
     Shared,
@@ -10,8 +10,8 @@ use super::{
     stage::{accept, all_at_once, assert_gapless, claim, direct, offer, record},
 };
 use crate::record::{
-    Acceptance, Changed, DirectoryChange, ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionReason,
-    SuppressionScope,
+    Acceptance, ChangeResult, DirectoryChange, ReaderDecision, ScopeFilter, ScopedSuppression,
+    SuppressionReason, SuppressionScope,
 };
 
 fn scope(of: Option<&str>, pattern: &str, stream: Option<&str>) -> SuppressionScope {
@@ -61,18 +61,18 @@ fn decision(message: MessageUid, leaves: bool, ms: i64) -> ReaderDecision {
 }
 
 async fn suppress(store: &Shared, list: Vec<ScopedSuppression>) {
-    assert_eq!(direct(store, DirectoryChange::SuppressScoped(list)).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::SuppressScoped(list)).await, ChangeResult::Done);
 }
 
 /// Whole, by id, and by the version that was read.
 pub async fn streams_are_made_changed_listed_and_deleted(store: &Shared) {
     let (news, offers) = (stream("news"), stream("Offers"));
     for one in [&news, &offers] {
-        assert_eq!(direct(store, DirectoryChange::CreateStream(one.clone())).await, Changed::Done);
+        assert_eq!(direct(store, DirectoryChange::CreateStream(one.clone())).await, ChangeResult::Done);
     }
-    assert_eq!(direct(store, DirectoryChange::CreateStream(news.clone())).await, Changed::Exists);
+    assert_eq!(direct(store, DirectoryChange::CreateStream(news.clone())).await, ChangeResult::Exists);
     let theirs = MailStream { tenant: other_tenant(), ..news.clone() };
-    assert_eq!(direct(store, DirectoryChange::CreateStream(theirs.clone())).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::CreateStream(theirs.clone())).await, ChangeResult::Done);
     assert_eq!(store.streams(&tenant(), None, 9).await.unwrap(), [offers.clone(), news.clone()]);
     assert_eq!(store.streams(&tenant(), Some(&offers.id), 9).await.unwrap(), std::slice::from_ref(&news));
     assert_eq!(store.streams(&tenant(), None, 1).await.unwrap(), std::slice::from_ref(&offers));
@@ -85,12 +85,12 @@ pub async fn streams_are_made_changed_listed_and_deleted(store: &Shared) {
         updated_at: at(2),
         ..news.clone()
     };
-    assert_eq!(direct(store, DirectoryChange::UpdateStream(changed.clone(), 1)).await, Changed::Done);
-    assert_eq!(direct(store, DirectoryChange::UpdateStream(changed.clone(), 1)).await, Changed::Stale);
+    assert_eq!(direct(store, DirectoryChange::UpdateStream(changed.clone(), 1)).await, ChangeResult::Done);
+    assert_eq!(direct(store, DirectoryChange::UpdateStream(changed.clone(), 1)).await, ChangeResult::Stale);
     assert_eq!(store.stream(&tenant(), &news.id).await.unwrap(), Some(changed));
     let delete = DirectoryChange::DeleteStream(tenant(), news.id.clone());
-    assert_eq!(direct(store, delete.clone()).await, Changed::Done);
-    assert_eq!(direct(store, delete).await, Changed::Missing);
+    assert_eq!(direct(store, delete.clone()).await, ChangeResult::Done);
+    assert_eq!(direct(store, delete).await, ChangeResult::Missing);
     assert_eq!(store.stream(&tenant(), &news.id).await.unwrap(), None);
     assert_eq!(store.stream(&other_tenant(), &news.id).await.unwrap(), Some(theirs));
 }
@@ -110,7 +110,7 @@ pub async fn a_suppression_of_a_stream_holds_for_its_mail_alone(store: &Shared) 
     ];
     for other in others {
         let uid = accept(store, other).await;
-        assert_eq!(record(store, uid).await.summary.state, State::Ready);
+        assert_eq!(record(store, uid).await.summary.state, MessageState::Ready);
     }
     let theirs = Sample::new(7).to("ada@example.org").batch("news").from(OTHER_TENANT, ACCOUNT);
     assert_ne!(offer(store, theirs).await, Acceptance::Suppressed);
@@ -180,9 +180,9 @@ pub async fn scoped_suppressions_are_listed_renewed_and_removed(store: &Shared) 
     suppress(store, vec![renewed.clone()]).await;
     assert_eq!(store.scoped_suppression(&renewed.scope).await.unwrap(), Some(renewed.clone()));
     let remove = |scope: &SuppressionScope| DirectoryChange::UnsuppressScoped(vec![scope.clone()]);
-    assert_eq!(direct(store, remove(&list[0].scope)).await, Changed::Done);
-    assert_eq!(direct(store, remove(&list[0].scope)).await, Changed::Missing);
-    assert_eq!(direct(store, DirectoryChange::Forget(at(1_000))).await, Changed::Done);
+    assert_eq!(direct(store, remove(&list[0].scope)).await, ChangeResult::Done);
+    assert_eq!(direct(store, remove(&list[0].scope)).await, ChangeResult::Missing);
+    assert_eq!(direct(store, DirectoryChange::Forget(at(1_000))).await, ChangeResult::Done);
     assert_eq!(store.scoped_suppressions(&all, None, 9).await.unwrap(), list[1..2]);
 }
 
@@ -194,14 +194,14 @@ pub async fn a_reader_leaves_a_stream_and_comes_back(store: &Shared) {
         async move { store.decide(decision(uid, true, 50)).await.unwrap() }
     });
     let answers = all_at_once(leaving).await;
-    assert_eq!(answers.iter().filter(|answer| **answer == Changed::Done).count(), 1, "{answers:?}");
+    assert_eq!(answers.iter().filter(|answer| **answer == ChangeResult::Done).count(), 1, "{answers:?}");
     let left = scope(Some(TENANT), "ada@example.org", Some("news"));
     let kept = store.scoped_suppression(&left).await.unwrap().unwrap();
     assert_eq!((kept.reason, kept.created_at), (SuppressionReason::Unsubscribe, at(50)));
     let answer = offer(store, Sample::new(2).to("ada@example.org").batch("news:2")).await;
     assert_eq!(answer, Acceptance::Suppressed);
-    assert_eq!(store.decide(decision(uid, false, 60)).await.unwrap(), Changed::Done);
-    assert_eq!(store.decide(decision(uid, false, 61)).await.unwrap(), Changed::Already);
+    assert_eq!(store.decide(decision(uid, false, 60)).await.unwrap(), ChangeResult::Done);
+    assert_eq!(store.decide(decision(uid, false, 61)).await.unwrap(), ChangeResult::Already);
     assert_eq!(store.scoped_suppression(&left).await.unwrap(), None);
     let found = record(store, uid).await;
     assert_gapless(&found);
@@ -217,7 +217,7 @@ pub async fn a_reader_leaves_a_stream_and_comes_back(store: &Shared) {
     let told = feed.iter().filter(|one| one.kind == EventKind::Unsubscribed).count();
     assert_eq!(told, 1);
     suppress(store, vec![scoped(Some(TENANT), "ada@example.org", Some("news"))]).await;
-    assert_eq!(store.decide(decision(uid, false, 80)).await.unwrap(), Changed::Already, "an operator's");
+    assert_eq!(store.decide(decision(uid, false, 80)).await.unwrap(), ChangeResult::Already, "an operator's");
     assert!(store.scoped_suppression(&left).await.unwrap().is_some());
 }
 
@@ -226,18 +226,18 @@ pub async fn a_decision_holds_without_its_message_and_tells_no_other_tenants(sto
     let theirs = Sample::new(1).to("ada@example.org").from(OTHER_TENANT, ACCOUNT).build();
     let uid = theirs.uid;
     store.accept(vec![theirs]).await.unwrap();
-    assert_eq!(store.decide(decision(uid, true, 50)).await.unwrap(), Changed::Done);
+    assert_eq!(store.decide(decision(uid, true, 50)).await.unwrap(), ChangeResult::Done);
     let record = store.message(&other_tenant(), &crate::record::MessageKey::Uid(uid)).await.unwrap().unwrap();
     assert!(!kinds_of(&record).contains(&EventKind::Unsubscribed));
     let gone = super::sample::uid(at(0), 99);
-    assert_eq!(store.decide(decision(gone, true, 51)).await.unwrap(), Changed::Already);
-    assert_eq!(store.decide(decision(gone, false, 52)).await.unwrap(), Changed::Done);
+    assert_eq!(store.decide(decision(gone, true, 51)).await.unwrap(), ChangeResult::Already);
+    assert_eq!(store.decide(decision(gone, false, 52)).await.unwrap(), ChangeResult::Done);
     let passing = ScopedSuppression {
         expires_at: Some(at(99)),
         ..scoped(Some(TENANT), "ada@example.org", Some("news"))
     };
     suppress(store, vec![passing]).await;
-    assert_eq!(store.decide(decision(gone, true, 53)).await.unwrap(), Changed::Done);
+    assert_eq!(store.decide(decision(gone, true, 53)).await.unwrap(), ChangeResult::Done);
     let kept = store.scoped_suppression(&decision(gone, true, 0).scope()).await.unwrap().unwrap();
     assert_eq!((kept.reason, kept.expires_at), (SuppressionReason::Unsubscribe, None));
 }

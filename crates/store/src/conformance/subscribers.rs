@@ -2,9 +2,9 @@
 
 use postway_domain::{
     Subscriber, SubscriberKind,
-    secret::Sealed,
+    secret::SealedSecret,
     subscriber::EventFilter,
-    tenant::{CallbackForm, Remote, RemoteAuth},
+    tenant::{CallbackForm, RemoteAuth, RemoteService},
 };
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
     sample::{OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
     stage::{all_at_once, direct},
 };
-use crate::record::{Changed, DirectoryChange};
+use crate::record::{ChangeResult, DirectoryChange};
 
 /// A webhook that is notified of everything, from the start on.
 pub(crate) fn webhook(of: &str, id: &str) -> Subscriber {
@@ -36,14 +36,14 @@ pub(crate) fn webhook(of: &str, id: &str) -> Subscriber {
 
 /// Makes a subscriber.
 pub(crate) async fn subscribe(store: &Shared, subscriber: Subscriber) {
-    assert_eq!(direct(store, DirectoryChange::CreateSubscriber(subscriber)).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::CreateSubscriber(subscriber)).await, ChangeResult::Done);
 }
 
 fn whole() -> Subscriber {
     Subscriber {
         kind: SubscriberKind::Callback,
         events: EventFilter(vec!["email.sent".to_owned(), "email.pec.failed".to_owned()]),
-        secrets: Some(Sealed(vec![0, 1, 255])),
+        secrets: Some(SealedSecret(vec![0, 1, 255])),
         active: false,
         disabled_reason: Some("410 Größe".to_owned()),
         description: Some("for orders".to_owned()),
@@ -73,8 +73,8 @@ pub async fn a_subscriber_id_is_taken_once_per_tenant(store: &Shared) {
         async move { direct(&store, DirectoryChange::CreateSubscriber(webhook(TENANT, "one"))).await }
     });
     let made = all_at_once(calls).await;
-    assert_eq!(made.iter().filter(|changed| **changed == Changed::Done).count(), 1);
-    assert_eq!(made.iter().filter(|changed| **changed == Changed::Exists).count(), 7);
+    assert_eq!(made.iter().filter(|changed| **changed == ChangeResult::Done).count(), 1);
+    assert_eq!(made.iter().filter(|changed| **changed == ChangeResult::Exists).count(), 7);
     subscribe(store, webhook(OTHER_TENANT, "one")).await;
 }
 
@@ -83,14 +83,14 @@ pub async fn a_subscriber_update_needs_the_version_it_read(store: &Shared) {
     subscribe(store, webhook(TENANT, "one")).await;
     let changed = Subscriber { version: 2, created_at: at(5), id: "one".parse().unwrap(), ..whole() };
     let update = |expected| DirectoryChange::UpdateSubscriber(changed.clone(), expected);
-    assert_eq!(direct(store, update(7)).await, Changed::Stale);
-    assert_eq!(direct(store, update(1)).await, Changed::Done);
-    assert_eq!(direct(store, update(1)).await, Changed::Stale);
+    assert_eq!(direct(store, update(7)).await, ChangeResult::Stale);
+    assert_eq!(direct(store, update(1)).await, ChangeResult::Done);
+    assert_eq!(direct(store, update(1)).await, ChangeResult::Stale);
     let stored = store.subscriber(&tenant(), &changed.id).await.unwrap().unwrap();
     assert_eq!(stored, Subscriber { created_at: at(0), ..changed });
     let quiet = |id: &str| DirectoryChange::QuietSubscriber(tenant(), id.parse().unwrap(), at(500));
-    assert_eq!(direct(store, quiet("one")).await, Changed::Done);
-    assert_eq!(direct(store, quiet("two")).await, Changed::Missing);
+    assert_eq!(direct(store, quiet("one")).await, ChangeResult::Done);
+    assert_eq!(direct(store, quiet("two")).await, ChangeResult::Missing);
     let quiet = store.subscriber(&tenant(), &stored.id).await.unwrap().unwrap();
     assert_eq!(quiet, Subscriber { quiet_until: Some(at(500)), ..stored });
 }
@@ -103,10 +103,10 @@ pub async fn a_deleted_subscriber_is_gone_with_what_it_was_to_be_told(store: &Sh
     let uid = send(store, Sample::new(1), 5).await;
     tell(store, at(6)).await;
     let delete = || DirectoryChange::DeleteSubscriber(tenant(), "one".parse().unwrap());
-    assert_eq!(direct(store, delete()).await, Changed::Done);
-    assert_eq!(direct(store, delete()).await, Changed::Missing);
+    assert_eq!(direct(store, delete()).await, ChangeResult::Done);
+    assert_eq!(direct(store, delete()).await, ChangeResult::Missing);
     let stale = DirectoryChange::UpdateSubscriber(webhook(TENANT, "one"), 1);
-    assert_eq!(direct(store, stale).await, Changed::Stale);
+    assert_eq!(direct(store, stale).await, ChangeResult::Stale);
     assert_eq!(store.subscriber(&tenant(), &"one".parse().unwrap()).await.unwrap(), None);
     let told = store.notifications(&tenant(), uid).await.unwrap();
     assert!(!told.is_empty() && told.iter().all(|one| one.key.subscriber.as_str() == "two"));
@@ -136,7 +136,7 @@ pub async fn a_tenants_own_subscriber_follows_its_settings(store: &Shared) {
     let id = Subscriber::CLIENT.parse().unwrap();
     let own = || async { store.subscriber(&tenant(), &id).await.unwrap() };
     assert_eq!(own().await, None);
-    let remote = Remote {
+    let remote = RemoteService {
         url: "https://app.example.com".to_owned(),
         path: None,
         auth: RemoteAuth::None,
@@ -153,8 +153,8 @@ pub async fn a_tenants_own_subscriber_follows_its_settings(store: &Shared) {
         (changed.version, changed.updated_at) = (version + 1, at(version * 10));
         (changed.settings.client_sync, changed.settings.callback_form) = (sync.cloned(), form);
         let update = DirectoryChange::UpdateTenant(changed.clone(), version);
-        assert_eq!(direct(store, update.clone()).await, Changed::Done);
-        assert_eq!(direct(store, update).await, Changed::Stale);
+        assert_eq!(direct(store, update.clone()).await, ChangeResult::Done);
+        assert_eq!(direct(store, update).await, ChangeResult::Stale);
         version += 1;
         let found = own().await;
         assert_eq!(found.as_ref().map(|one| (one.kind, one.active)), kind.map(|kind| (kind, true)));
@@ -168,15 +168,15 @@ pub async fn a_tenants_own_subscriber_follows_its_settings(store: &Shared) {
         ..own().await.unwrap()
     };
     let current = disabled.version;
-    assert_eq!(direct(store, DirectoryChange::UpdateSubscriber(disabled, current)).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::UpdateSubscriber(disabled, current)).await, ChangeResult::Done);
     let mut changed = store.tenant(&tenant()).await.unwrap().unwrap();
     changed.version += 1;
-    assert_eq!(direct(store, DirectoryChange::UpdateTenant(changed, version)).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::UpdateTenant(changed, version)).await, ChangeResult::Done);
     let found = own().await.unwrap();
     assert_eq!((found.active, found.disabled_reason), (true, None), "new settings are tried");
     assert_eq!(found.quiet_until, Some(at(900)), "but who asked to be left alone is");
     let mut born = store.tenant(&tenant()).await.unwrap().unwrap();
     born.id = "newcomer".parse().unwrap();
-    assert_eq!(direct(store, DirectoryChange::CreateTenant(born, Vec::new())).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::CreateTenant(born, Vec::new())).await, ChangeResult::Done);
     assert!(store.subscriber(&"newcomer".parse().unwrap(), &id).await.unwrap().is_some());
 }

@@ -1,6 +1,6 @@
 //! Addresses that get no mail.
 
-use postway_domain::{EventKind, RecipientStatus, State, Status};
+use postway_domain::{EventKind, MessageState, MessageStatus, RecipientStatus};
 
 use super::{
     Shared,
@@ -8,12 +8,13 @@ use super::{
     stage::{accept, assert_gapless, claim, delivered, direct, offer, record, request},
 };
 use crate::record::{
-    Acceptance, Changed, Claimed, DirectoryChange, MessageRecord, Suppression, SuppressionReason,
+    Acceptance, ChangeResult, ClaimedMessage, DirectoryChange, MessageRecord, SuppressionReason,
+    SuppressionRecord,
 };
 
 /// An address that gets no mail, for ever.
-pub fn suppression(tenant: &str, address: &str) -> Suppression {
-    Suppression {
+pub fn suppression(tenant: &str, address: &str) -> SuppressionRecord {
+    SuppressionRecord {
         tenant: tenant.parse().unwrap(),
         address: address.to_owned(),
         reason: SuppressionReason::Manual,
@@ -23,15 +24,15 @@ pub fn suppression(tenant: &str, address: &str) -> Suppression {
     }
 }
 
-async fn suppress(store: &Shared, list: Vec<Suppression>) {
-    assert_eq!(direct(store, DirectoryChange::Suppress(list)).await, Changed::Done);
+async fn suppress(store: &Shared, list: Vec<SuppressionRecord>) {
+    assert_eq!(direct(store, DirectoryChange::Suppress(list)).await, ChangeResult::Done);
 }
 
 fn statuses(record: &MessageRecord) -> Vec<RecipientStatus> {
     record.recipients.iter().map(|one| one.status).collect()
 }
 
-fn positions(claimed: &Claimed) -> Vec<u32> {
+fn positions(claimed: &ClaimedMessage) -> Vec<u32> {
     claimed.recipients.iter().map(|one| one.position).collect()
 }
 
@@ -65,7 +66,7 @@ pub async fn a_message_to_the_suppressed_alone_is_suppressed(store: &Shared) {
     let later = accept(store, Sample::new(2).to("a@example.org").send_at(5_000)).await;
     for uid in [now, later] {
         let found = record(store, uid).await;
-        assert_eq!((found.summary.state, found.summary.due_at), (State::Suppressed, None));
+        assert_eq!((found.summary.state, found.summary.due_at), (MessageState::Suppressed, None));
         assert!(statuses(&found).iter().all(|status| *status == RecipientStatus::Suppressed));
         let kinds: Vec<EventKind> = found.events.iter().map(|event| event.kind).collect();
         assert_eq!(kinds, [EventKind::Accepted, EventKind::Suppressed]);
@@ -73,7 +74,7 @@ pub async fn a_message_to_the_suppressed_alone_is_suppressed(store: &Shared) {
     }
     assert!(claim(store, 1, at(9_000), 9).await.is_empty());
     let stats = store.stats(Some(&tenant()), at(9_000)).await.unwrap();
-    assert_eq!((stats.by_status.get(&Status::Suppressed), stats.oldest_due_at), (Some(&2), None));
+    assert_eq!((stats.by_status.get(&MessageStatus::Suppressed), stats.oldest_due_at), (Some(&2), None));
     assert_eq!(store.queue_state(at(0)).await.unwrap().next_due_at, None);
 }
 
@@ -87,19 +88,19 @@ pub async fn a_suppression_that_was_kept_with_u_labels_holds(store: &Shared) {
     let found = store.suppression(&tenant(), ascii).await.unwrap();
     assert_eq!(found.map(|one| one.address).as_deref(), Some("gone@exämple.org"));
     let removed = DirectoryChange::Unsuppress(tenant(), vec![ascii.to_owned()]);
-    assert_eq!(direct(store, removed.clone()).await, Changed::Done);
-    assert_eq!(direct(store, removed).await, Changed::Missing);
+    assert_eq!(direct(store, removed.clone()).await, ChangeResult::Done);
+    assert_eq!(direct(store, removed).await, ChangeResult::Missing);
     assert_eq!(store.suppression(&tenant(), ascii).await.unwrap(), None);
 }
 
 /// From then on it is an address like any other.
 pub async fn a_suppression_ends_with_its_time(store: &Shared) {
-    let until = |ms| Suppression { expires_at: Some(at(ms)), ..suppression(TENANT, "a@example.org") };
+    let until = |ms| SuppressionRecord { expires_at: Some(at(ms)), ..suppression(TENANT, "a@example.org") };
     suppress(store, vec![until(1_000)]).await;
     let before = accept(store, Sample::new(1).to("a@example.org").created(999)).await;
     let after = accept(store, Sample::new(2).to("a@example.org").created(1_000)).await;
-    assert_eq!(record(store, before).await.summary.state, State::Suppressed);
-    assert_eq!(record(store, after).await.summary.state, State::Ready);
+    assert_eq!(record(store, before).await.summary.state, MessageState::Suppressed);
+    assert_eq!(record(store, after).await.summary.state, MessageState::Ready);
     suppress(store, vec![until(5_000)]).await;
     let claimed = claim(store, 1, at(5_000), 1).await.remove(0);
     assert_eq!((positions(&claimed), claimed.suppressed), (vec![0], vec![]));
@@ -109,9 +110,9 @@ pub async fn a_suppression_ends_with_its_time(store: &Shared) {
 pub async fn suppression_ignores_the_case_of_an_address(store: &Shared) {
     suppress(store, vec![suppression(TENANT, "some.one@example.org")]).await;
     let uid = accept(store, Sample::new(1).to("Some.One@EXAMPLE.org")).await;
-    assert_eq!(record(store, uid).await.summary.state, State::Suppressed);
+    assert_eq!(record(store, uid).await.summary.state, MessageState::Suppressed);
     let close = accept(store, Sample::new(2).to("some.one@example.org.uk").to("someone@example.org")).await;
-    assert_eq!(record(store, close).await.summary.state, State::Ready);
+    assert_eq!(record(store, close).await.summary.state, MessageState::Ready);
 }
 
 /// The claim looks once more, and says who is left out.
@@ -138,10 +139,10 @@ pub async fn another_tenants_list_does_not_matter(store: &Shared) {
     let theirs = Sample::new(2).to("a@example.org").from(OTHER_TENANT, ACCOUNT).build();
     let uid = mine.uid;
     store.accept(vec![mine, theirs]).await.unwrap();
-    assert_eq!(record(store, uid).await.summary.state, State::Ready);
+    assert_eq!(record(store, uid).await.summary.state, MessageState::Ready);
     assert_eq!(claim(store, 1, at(0), 9).await.len(), 1);
     let stats = store.stats(Some(&other_tenant()), at(0)).await.unwrap();
-    assert_eq!(stats.by_status.get(&Status::Suppressed), Some(&1));
+    assert_eq!(stats.by_status.get(&MessageStatus::Suppressed), Some(&1));
 }
 
 /// Page by page; added again, an address is renewed.
@@ -160,7 +161,7 @@ pub async fn suppressions_are_listed_and_renewed(store: &Shared) {
 
     assert_eq!(store.suppression(&tenant(), "größe@example.org").await.unwrap(), Some(whole.clone()));
     assert_eq!(store.suppression(&tenant(), "c@example.org").await.unwrap(), None);
-    let renewed = Suppression { created_at: at(3), ..suppression(TENANT, "größe@example.org") };
+    let renewed = SuppressionRecord { created_at: at(3), ..suppression(TENANT, "größe@example.org") };
     suppress(store, vec![renewed.clone()]).await;
     assert_eq!(store.suppression(&tenant(), "größe@example.org").await.unwrap(), Some(renewed));
 }
@@ -173,11 +174,11 @@ pub async fn suppressions_are_removed_and_forgotten(store: &Shared) {
     suppress(store, [vec![old.clone()], list.to_vec()].concat()).await;
     let remove =
         |of, address: &str| DirectoryChange::Unsuppress(of, vec![address.to_owned(), "x@y.z".to_owned()]);
-    assert_eq!(direct(store, remove(other_tenant(), "a@example.org")).await, Changed::Missing);
-    assert_eq!(direct(store, remove(tenant(), "a@example.org")).await, Changed::Done);
-    assert_eq!(direct(store, remove(tenant(), "a@example.org")).await, Changed::Missing);
-    assert_eq!(direct(store, DirectoryChange::Forget(at(999))).await, Changed::Done);
+    assert_eq!(direct(store, remove(other_tenant(), "a@example.org")).await, ChangeResult::Missing);
+    assert_eq!(direct(store, remove(tenant(), "a@example.org")).await, ChangeResult::Done);
+    assert_eq!(direct(store, remove(tenant(), "a@example.org")).await, ChangeResult::Missing);
+    assert_eq!(direct(store, DirectoryChange::Forget(at(999))).await, ChangeResult::Done);
     assert_eq!(store.suppressions(&tenant(), None, 9).await.unwrap(), [list[1].clone(), old]);
-    assert_eq!(direct(store, DirectoryChange::Forget(at(1_000))).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::Forget(at(1_000))).await, ChangeResult::Done);
     assert_eq!(store.suppressions(&tenant(), None, 9).await.unwrap(), list[1..]);
 }

@@ -7,7 +7,7 @@ use super::{
     sample::{OTHER_TENANT, TENANT, at, other_tenant, tenant},
     stage::{all_at_once, direct},
 };
-use crate::record::{Changed, DirectoryChange};
+use crate::record::{ChangeResult, DirectoryChange};
 
 fn name(name: &str) -> TemplateName {
     name.parse().unwrap()
@@ -28,13 +28,13 @@ fn version(tenant: &str, named: &str, version: i64) -> Template {
     }
 }
 
-async fn create(store: &Shared, template: Template) -> Changed {
+async fn create(store: &Shared, template: Template) -> ChangeResult {
     direct(store, DirectoryChange::CreateTemplate(template)).await
 }
 
 async fn make(store: &Shared, tenant: &str, named: &str, versions: i64) {
     for number in 1..=versions {
-        assert_eq!(create(store, version(tenant, named, number)).await, Changed::Done);
+        assert_eq!(create(store, version(tenant, named, number)).await, ChangeResult::Done);
     }
 }
 
@@ -53,32 +53,32 @@ pub async fn a_template_reads_back_whole(store: &Shared) {
         sample: Some(r#"{"name":"Ada"}"#.to_owned()),
         ..version(TENANT, "welcome", 1)
     };
-    assert_eq!(create(store, whole.clone()).await, Changed::Done);
+    assert_eq!(create(store, whole.clone()).await, ChangeResult::Done);
     assert_eq!(store.template(&tenant(), &whole.name, None).await.unwrap(), Some(whole.clone()));
     assert_eq!(store.template(&tenant(), &whole.name, Some(1)).await.unwrap(), Some(whole.clone()));
     assert_eq!(store.template(&tenant(), &whole.name, Some(2)).await.unwrap(), None);
     assert_eq!(store.template(&other_tenant(), &whole.name, None).await.unwrap(), None);
     assert_eq!(store.template(&tenant(), &name("Welcome"), None).await.unwrap(), None, "case counts");
     let bare = Template { html: None, ..version(TENANT, "bare", 1) };
-    assert_eq!(create(store, bare.clone()).await, Changed::Done);
+    assert_eq!(create(store, bare.clone()).await, ChangeResult::Done);
     assert_eq!(store.template(&tenant(), &bare.name, None).await.unwrap(), Some(bare));
 }
 
 /// Each takes the number after the latest.
 pub async fn versions_follow_each_other(store: &Shared) {
-    assert_eq!(create(store, version(TENANT, "a", 2)).await, Changed::Stale, "there is no first");
-    assert_eq!(create(store, version(TENANT, "a", 0)).await, Changed::Stale);
+    assert_eq!(create(store, version(TENANT, "a", 2)).await, ChangeResult::Stale, "there is no first");
+    assert_eq!(create(store, version(TENANT, "a", 0)).await, ChangeResult::Stale);
     assert_eq!(store.template(&tenant(), &name("a"), None).await.unwrap(), None);
     make(store, TENANT, "a", 2).await;
     let again = Template { subject: "Another".to_owned(), ..version(TENANT, "a", 2) };
-    assert_eq!(create(store, again).await, Changed::Exists);
-    assert_eq!(create(store, version(TENANT, "a", 4)).await, Changed::Stale);
+    assert_eq!(create(store, again).await, ChangeResult::Exists);
+    assert_eq!(create(store, version(TENANT, "a", 4)).await, ChangeResult::Stale);
     assert_eq!(
         create(store, version(OTHER_TENANT, "a", 3)).await,
-        Changed::Stale,
+        ChangeResult::Stale,
         "each tenant counts its own"
     );
-    assert_eq!(create(store, version(TENANT, "a", 3)).await, Changed::Done);
+    assert_eq!(create(store, version(TENANT, "a", 3)).await, ChangeResult::Done);
     let latest = store.template(&tenant(), &name("a"), None).await.unwrap();
     assert_eq!(latest, Some(version(TENANT, "a", 3)));
     assert_eq!(store.template(&tenant(), &name("a"), Some(2)).await.unwrap(), Some(version(TENANT, "a", 2)));
@@ -93,9 +93,9 @@ pub async fn of_concurrent_versions_with_one_number_one_is_made(store: &Shared) 
         async move { (template.subject.clone(), create(&store, template).await) }
     });
     let (made, refused): (Vec<_>, Vec<_>) =
-        all_at_once(calls).await.into_iter().partition(|(_, changed)| *changed == Changed::Done);
+        all_at_once(calls).await.into_iter().partition(|(_, changed)| *changed == ChangeResult::Done);
     assert_eq!(made.len(), 1);
-    assert!(refused.iter().all(|(_, changed)| *changed == Changed::Exists), "{refused:?}");
+    assert!(refused.iter().all(|(_, changed)| *changed == ChangeResult::Exists), "{refused:?}");
     let found = store.template(&tenant(), &name("a"), None).await.unwrap().unwrap();
     assert_eq!((found.version, &found.subject), (2, &made[0].0));
 }
@@ -105,10 +105,14 @@ pub async fn beyond_the_most_versions_the_oldest_go(store: &Shared) {
     const KEPT: i64 = Template::VERSIONS_MAX;
     make(store, TENANT, "a", KEPT).await;
     assert!(store.template(&tenant(), &name("a"), Some(1)).await.unwrap().is_some());
-    assert_eq!(create(store, version(TENANT, "a", KEPT + 1)).await, Changed::Done);
+    assert_eq!(create(store, version(TENANT, "a", KEPT + 1)).await, ChangeResult::Done);
     assert_eq!(store.template(&tenant(), &name("a"), Some(1)).await.unwrap(), None);
     assert_eq!(versions(store, "a", Some(4), 9).await, [3, 2]);
-    assert_eq!(create(store, version(TENANT, "a", 1)).await, Changed::Stale, "a number is not used again");
+    assert_eq!(
+        create(store, version(TENANT, "a", 1)).await,
+        ChangeResult::Stale,
+        "a number is not used again"
+    );
 }
 
 /// The latest first, page by page.
@@ -149,7 +153,7 @@ pub async fn a_long_page_of_templates_is_whole(store: &Shared) {
     let names: Vec<String> = (0..620).map(|n| format!("t{n:03}")).collect();
     all_at_once(names.clone().into_iter().map(|named| {
         let store = store.clone();
-        async move { assert_eq!(create(&store, version(TENANT, &named, 1)).await, Changed::Done) }
+        async move { assert_eq!(create(&store, version(TENANT, &named, 1)).await, ChangeResult::Done) }
     }))
     .await;
     let listed = store.templates(&tenant(), None, 610).await.unwrap();
@@ -164,13 +168,13 @@ pub async fn a_deleted_template_is_gone_and_its_name_starts_anew(store: &Shared)
     make(store, TENANT, "b", 1).await;
     make(store, OTHER_TENANT, "a", 1).await;
     let delete = || DirectoryChange::DeleteTemplate(tenant(), name("a"));
-    assert_eq!(direct(store, delete()).await, Changed::Done);
-    assert_eq!(direct(store, delete()).await, Changed::Missing);
+    assert_eq!(direct(store, delete()).await, ChangeResult::Done);
+    assert_eq!(direct(store, delete()).await, ChangeResult::Missing);
     assert!(versions(store, "a", None, 9).await.is_empty());
     assert_eq!(store.template(&tenant(), &name("a"), Some(2)).await.unwrap(), None);
     assert!(store.template(&tenant(), &name("b"), None).await.unwrap().is_some());
     assert!(store.template(&other_tenant(), &name("a"), None).await.unwrap().is_some());
-    assert_eq!(create(store, version(TENANT, "a", 4)).await, Changed::Stale);
+    assert_eq!(create(store, version(TENANT, "a", 4)).await, ChangeResult::Stale);
     make(store, TENANT, "a", 1).await;
 }
 
@@ -179,14 +183,14 @@ pub async fn a_deletion_leaves_no_version_behind(store: &Shared) {
     for round in 0..10 {
         make(store, TENANT, "a", 1).await;
         let (first, second) = (store.clone(), store.clone());
-        let calls: [std::pin::Pin<Box<dyn Future<Output = Changed> + Send>>; 2] = [
+        let calls: [std::pin::Pin<Box<dyn Future<Output = ChangeResult> + Send>>; 2] = [
             Box::pin(async move { create(&first, version(TENANT, "a", 2)).await }),
             Box::pin(
                 async move { direct(&second, DirectoryChange::DeleteTemplate(tenant(), name("a"))).await },
             ),
         ];
         let answers = all_at_once(calls).await;
-        assert_eq!(answers[1], Changed::Done, "round {round}");
+        assert_eq!(answers[1], ChangeResult::Done, "round {round}");
         assert!(versions(store, "a", None, 9).await.is_empty(), "round {round}: {answers:?}");
     }
 }

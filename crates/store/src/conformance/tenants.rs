@@ -1,11 +1,11 @@
 //! Tenants: their settings, their end, and what it leaves behind.
 
 use postway_domain::{
-    Status, Template, Tenant, TenantId, TenantSettings,
+    MessageStatus, Template, Tenant, TenantId, TenantSettings,
     id::AuditId,
-    message::{OnDoubt, Outcome},
-    secret::Sealed,
-    tenant::{CallbackForm, ContentLimits, LargeFilePolicy, LargeFiles, Remote, RemoteAuth},
+    message::{AttemptOutcome, OnDoubt},
+    secret::SealedSecret,
+    tenant::{CallbackForm, ContentLimits, LargeFilePolicy, LargeFiles, RemoteAuth, RemoteService},
 };
 
 use super::{
@@ -18,12 +18,12 @@ use super::{
     suppress::suppression,
 };
 use crate::record::{
-    Acceptance, AuditEntry, BlobRef, Changed, Circuit, DirectoryChange, Filter, MessageKey, NewLink,
-    Prepared, SuspensionScope,
+    Acceptance, AuditEntry, BlobRef, ChangeResult, DirectoryChange, MessageFilter, MessageKey, NewLink,
+    OpenCircuit, PreparedMessage, SuspensionScope,
 };
 
-fn remote(url: &str) -> Remote {
-    Remote {
+fn remote(url: &str) -> RemoteService {
+    RemoteService {
         url: url.to_owned(),
         path: Some("/in".to_owned()),
         auth: RemoteAuth::Basic,
@@ -65,7 +65,7 @@ fn whole(id: &str) -> Tenant {
         bind_reply_to: true,
     };
     tenant.default_account = Some(ACCOUNT.parse().unwrap());
-    tenant.secret = Some(Sealed(vec![0, 255, 7]));
+    tenant.secret = Some(SealedSecret(vec![0, 255, 7]));
     tenant.version = 3;
     tenant.updated_at = at(9);
     tenant
@@ -74,48 +74,51 @@ fn whole(id: &str) -> Tenant {
 /// Name, settings, secret, version and times.
 pub async fn a_tenant_reads_back_whole(store: &Shared) {
     let tenant = whole("initech");
-    assert_eq!(direct(store, DirectoryChange::CreateTenant(tenant.clone(), Vec::new())).await, Changed::Done);
+    assert_eq!(
+        direct(store, DirectoryChange::CreateTenant(tenant.clone(), Vec::new())).await,
+        ChangeResult::Done
+    );
     assert_eq!(store.tenant(&tenant.id).await.unwrap(), Some(tenant));
 }
 
 /// Who read an older version looks again.
 pub async fn a_tenant_update_needs_the_version_it_read(store: &Shared) {
     let update = Tenant { created_at: at(0), version: 2, ..whole(TENANT) };
-    assert_eq!(direct(store, DirectoryChange::UpdateTenant(update.clone(), 1)).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::UpdateTenant(update.clone(), 1)).await, ChangeResult::Done);
     assert_eq!(store.tenant(&tenant()).await.unwrap(), Some(update.clone()));
     let late = Tenant { name: "Late".to_owned(), ..update.clone() };
-    assert_eq!(direct(store, DirectoryChange::UpdateTenant(late, 1)).await, Changed::Stale);
+    assert_eq!(direct(store, DirectoryChange::UpdateTenant(late, 1)).await, ChangeResult::Stale);
     assert_eq!(store.tenant(&tenant()).await.unwrap(), Some(update));
     assert_eq!(store.tenant(&other_tenant()).await.unwrap().unwrap().name, OTHER_TENANT);
     let nobody = DirectoryChange::UpdateTenant(whole("nobody"), 1);
-    assert_eq!(direct(store, nobody).await, Changed::Stale);
+    assert_eq!(direct(store, nobody).await, ChangeResult::Stale);
     assert_eq!(store.tenant(&"nobody".parse().unwrap()).await.unwrap(), None);
 }
 
 /// A name that was used stays used, and what is deleted is changed no more.
 pub async fn a_deleted_tenant_is_marked_and_stays_so(store: &Shared) {
-    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(5))).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(5))).await, ChangeResult::Done);
     let deleted = store.tenant(&tenant()).await.unwrap().unwrap();
     assert_eq!((deleted.deleted_at, deleted.version), (Some(at(5)), 2));
-    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(6))).await, Changed::Missing);
+    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(6))).await, ChangeResult::Missing);
     assert_eq!(
         direct(store, DirectoryChange::CreateTenant(whole(TENANT), Vec::new())).await,
-        Changed::Exists
+        ChangeResult::Exists
     );
     let update = Tenant { version: 3, ..deleted.clone() };
-    assert_eq!(direct(store, DirectoryChange::UpdateTenant(update, 2)).await, Changed::Stale);
+    assert_eq!(direct(store, DirectoryChange::UpdateTenant(update, 2)).await, ChangeResult::Stale);
     let default = DirectoryChange::SetDefaultAccount(tenant(), ACCOUNT.parse().unwrap());
-    assert_eq!(direct(store, default).await, Changed::Missing);
+    assert_eq!(direct(store, default).await, ChangeResult::Missing);
     assert_eq!(store.tenant(&tenant()).await.unwrap(), Some(deleted));
     assert_eq!(store.tenant(&other_tenant()).await.unwrap().unwrap().deleted_at, None);
     let nobody = DirectoryChange::DeleteTenant("nobody".parse().unwrap(), at(5));
-    assert_eq!(direct(store, nobody).await, Changed::Missing);
+    assert_eq!(direct(store, nobody).await, ChangeResult::Missing);
 }
 
 /// Its mail waits for its end, but does not leave any more.
 pub async fn a_deleted_tenant_sends_nothing(store: &Shared) {
     accept(store, Sample::new(1)).await;
-    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(5))).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(5))).await, ChangeResult::Done);
     assert!(claim(store, 1, at(10), 9).await.is_empty());
 }
 
@@ -127,7 +130,7 @@ pub async fn tenants_are_listed_by_id_page_by_page(store: &Shared) {
     }
     assert_eq!(
         direct(store, DirectoryChange::DeleteTenant("b".parse().unwrap(), at(1))).await,
-        Changed::Done
+        ChangeResult::Done
     );
     let mut listed: Vec<String> = Vec::new();
     let mut after: Option<TenantId> = None;
@@ -161,10 +164,10 @@ async fn furnish(store: &Shared, name: &str) {
         detail: None,
     };
     let made = store.change(DirectoryChange::CreateKey(key(name, name, 1)), Some(entry)).await;
-    assert_eq!(made.unwrap(), Changed::Done);
+    assert_eq!(made.unwrap(), ChangeResult::Done);
     let list = DirectoryChange::Suppress(vec![suppression(name, "a@example.org")]);
-    assert_eq!(direct(store, list).await, Changed::Done);
-    let circuit = Circuit {
+    assert_eq!(direct(store, list).await, ChangeResult::Done);
+    let circuit = OpenCircuit {
         key: sample::key(name, ACCOUNT),
         code: "auth".to_owned(),
         reason: "no".to_owned(),
@@ -172,42 +175,42 @@ async fn furnish(store: &Shared, name: &str) {
         open_until: at(9),
         faults: 1,
     };
-    assert_eq!(direct(store, DirectoryChange::OpenCircuit(circuit)).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::OpenCircuit(circuit)).await, ChangeResult::Done);
 }
 
 /// How many messages a tenant has.
 async fn messages(store: &Shared, tenant: &TenantId) -> usize {
-    store.messages(tenant, &Filter::default(), None, 99).await.unwrap().len()
+    store.messages(tenant, &MessageFilter::default(), None, 99).await.unwrap().len()
 }
 
 /// Messages first, a few at a time; at last all that has the tenant's name, but for the record of what was
 /// done.
 pub async fn a_purge_goes_slice_by_slice_and_takes_all(store: &Shared) {
     let sent = accept_and_claim(store, Sample::new(50), 1).await;
-    assert!(apply(store, outcome(&sent, false, Outcome::Failed, at(1))).await);
+    assert!(apply(store, outcome(&sent, false, AttemptOutcome::Failed, at(1))).await);
     furnish(store, TENANT).await;
     furnish(store, OTHER_TENANT).await;
     suspend(store, SuspensionScope::Batch("spring".parse().unwrap())).await;
 
     let purge = |limit| DirectoryChange::PurgeTenant(tenant(), limit);
-    assert_eq!(direct(store, purge(99)).await, Changed::Missing, "a living tenant keeps what it has");
-    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(5))).await, Changed::Done);
+    assert_eq!(direct(store, purge(99)).await, ChangeResult::Missing, "a living tenant keeps what it has");
+    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(5))).await, ChangeResult::Done);
     for left in [4, 2, 0] {
         assert_eq!(messages(store, &tenant()).await, left + 2);
-        assert_eq!(direct(store, purge(2)).await, Changed::Done, "there may be more");
+        assert_eq!(direct(store, purge(2)).await, ChangeResult::Done, "there may be more");
         assert_eq!(messages(store, &tenant()).await, left);
         assert_eq!(store.keys(&tenant()).await.unwrap().len(), 1);
     }
     let mut calls = 1;
-    while direct(store, purge(3)).await == Changed::Done {
+    while direct(store, purge(3)).await == ChangeResult::Done {
         calls += 1;
         assert!(calls < 30, "it does not come to an end");
     }
-    assert_eq!(direct(store, purge(2)).await, Changed::Already, "nothing is left");
+    assert_eq!(direct(store, purge(2)).await, ChangeResult::Already, "nothing is left");
 
     assert_eq!(store.message(&tenant(), &MessageKey::Uid(sent.uid)).await.unwrap(), None);
     assert_eq!(store.raw(&tenant(), sent.uid).await.unwrap(), None);
-    let tagged = Filter { tag: Some("x".to_owned()), ..Filter::default() };
+    let tagged = MessageFilter { tag: Some("x".to_owned()), ..MessageFilter::default() };
     assert!(store.messages(&tenant(), &tagged, None, 9).await.unwrap().is_empty());
     assert!(store.keys(&tenant()).await.unwrap().is_empty());
     assert_eq!(store.key(&key(TENANT, TENANT, 1).digest).await.unwrap(), None);
@@ -223,7 +226,7 @@ pub async fn a_purge_goes_slice_by_slice_and_takes_all(store: &Shared) {
     let other = other_tenant();
     assert_eq!(messages(store, &other).await, 5);
     assert_eq!(store.messages(&other, &tagged, None, 9).await.unwrap().len(), 5);
-    assert_eq!(store.stats(Some(&other), at(9)).await.unwrap().by_status[&Status::Ready], 5);
+    assert_eq!(store.stats(Some(&other), at(9)).await.unwrap().by_status[&MessageStatus::Ready], 5);
     assert_eq!(store.keys(&other).await.unwrap().len(), 1);
     assert_eq!(store.accounts(Some(&other)).await.unwrap().len(), 2);
     assert_eq!(store.suppressions(&other, None, 9).await.unwrap().len(), 1);
@@ -256,26 +259,26 @@ pub async fn a_purge_takes_what_content_is_made_with(store: &Shared) {
                 sample: None,
                 created_at: at(0),
             };
-            assert_eq!(direct(store, DirectoryChange::CreateTemplate(template)).await, Changed::Done);
+            assert_eq!(direct(store, DirectoryChange::CreateTemplate(template)).await, ChangeResult::Done);
         }
         for n in 1..=3 {
             let known = DirectoryChange::CreateRecipient(recipient(of, n));
-            assert_eq!(direct(store, known).await, Changed::Done);
+            assert_eq!(direct(store, known).await, ChangeResult::Done);
         }
         let key = DirectoryChange::CreateDkimKey(dkim::key(of, "example.com", "one"));
-        assert_eq!(direct(store, key).await, Changed::Done);
+        assert_eq!(direct(store, key).await, ChangeResult::Done);
         accept(store, Sample::new(number).from(of, ACCOUNT).created(1).uncomposed("{}", None)).await;
     }
     let linking = accept(store, Sample::new(3).uncomposed("{}", None)).await;
     let one = preparation::claim(store, 1, at(0), 1).await.remove(0);
-    let prepared = Prepared { links: vec![file], ..preparation::composed("x\r\n") };
+    let prepared = PreparedMessage { links: vec![file], ..preparation::composed("x\r\n") };
     assert!(apply(store, preparation::done(&one, prepared, at(0))).await);
     assert!(store.link(linking, &name).await.unwrap().is_some());
     assert!(store.condemn_blobs(at(1), 9).await.unwrap().is_empty());
 
-    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(5))).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(5))).await, ChangeResult::Done);
     let mut calls = 0;
-    while direct(store, DirectoryChange::PurgeTenant(tenant(), 2)).await == Changed::Done {
+    while direct(store, DirectoryChange::PurgeTenant(tenant(), 2)).await == ChangeResult::Done {
         calls += 1;
         assert!(calls < 30, "it does not come to an end");
     }

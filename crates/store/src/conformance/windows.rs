@@ -6,7 +6,7 @@
 use std::future::Future;
 
 use futures::FutureExt;
-use postway_domain::{AccountLimits, Span};
+use postway_domain::{AccountLimits, LimitSpan};
 use proptest::{
     prelude::*,
     test_runner::{Config, TestRunner},
@@ -18,7 +18,7 @@ use super::{
     sample::{Sample, TENANT, at, key},
     stage::{open, outcome},
 };
-use crate::record::{Change, Claimed};
+use crate::record::{ClaimedMessage, MessageChange};
 
 const CASES: u32 = 24;
 const STEPS_MAX: usize = 50;
@@ -62,7 +62,7 @@ where
         let account = format!("case-{}", count.get());
         let sends = runtime.block_on(run(&store, &account, limits, steps));
         for (span, limit, window_ms) in
-            [(Span::Minute, per_minute, 60_000), (Span::Hour, per_hour, 3_600_000)]
+            [(LimitSpan::Minute, per_minute, 60_000), (LimitSpan::Hour, per_hour, 3_600_000)]
         {
             for (first, from) in sends.iter().enumerate() {
                 let within = sends[first..].iter().take_while(|sent| **sent < from + window_ms).count();
@@ -79,7 +79,7 @@ where
 
 /// A permit, and when it is used.
 struct Leased {
-    claimed: Claimed,
+    claimed: ClaimedMessage,
     sent_ms: i64,
 }
 
@@ -108,10 +108,10 @@ async fn run(store: &Shared, account: &str, limits: AccountLimits, steps: Vec<(i
             Step::Refund => {
                 // What was sent is sent.
                 if let Some(last) = leased.pop_if(|last| last.sent_ms > now_ms) {
-                    let held = postway_domain::message::Outcome::Held;
+                    let held = postway_domain::message::AttemptOutcome::Returned;
                     let change = outcome(&last.claimed, false, held, at(now_ms));
                     let refund = last.claimed.permit.clone();
-                    let back = Change { due_at: Some(at(now_ms)), refund, ..change };
+                    let back = MessageChange { due_at: Some(at(now_ms)), refund, ..change };
                     assert_eq!(store.apply(vec![back]).await.unwrap(), [true]);
                 }
             }

@@ -1,6 +1,6 @@
 //! The permission to write the final dot.
 
-use postway_domain::{EventKind, LeaseToken, RecipientStatus, State, message::Outcome};
+use postway_domain::{EventKind, LeaseToken, MessageState, RecipientStatus, message::AttemptOutcome};
 
 use super::{
     Shared,
@@ -10,7 +10,7 @@ use super::{
         record,
     },
 };
-use crate::record::{Change, Claimed, RecipientChange, WireCommit};
+use crate::record::{ClaimedMessage, MessageChange, RecipientChange, WireCommit};
 
 /// It is durable, it raises the version, it is no event, and it is not given again.
 pub async fn the_permission_is_given_once(store: &Shared) {
@@ -18,7 +18,7 @@ pub async fn the_permission_is_given_once(store: &Shared) {
     let before = record(store, claimed.uid).await;
     assert_eq!(store.wire_commit(vec![permission(&claimed, at(7))]).await.unwrap(), [true]);
     let found = record(store, claimed.uid).await;
-    assert_eq!(found.summary.state, State::Sending { wire_committed: true });
+    assert_eq!(found.summary.state, MessageState::Sending { wire_committed: true });
     assert_eq!((found.summary.version, found.summary.updated_at), (claimed.version + 1, at(7)));
     assert_eq!((found.events, found.recipients), (before.events, before.recipients));
     assert_eq!(store.wire_commit(vec![permission(&claimed, at(8))]).await.unwrap(), [false]);
@@ -41,7 +41,10 @@ pub async fn a_resend_is_told_with_its_permission(store: &Shared) {
         found.events.iter().map(|event| event.kind).skip(3).collect()
     };
     let given_up = claim(store, 2, at(100), 1).await.remove(0);
-    let back = Change { due_at: Some(at(200)), ..outcome(&given_up, false, Outcome::Held, at(150)) };
+    let back = MessageChange {
+        due_at: Some(at(200)),
+        ..outcome(&given_up, false, AttemptOutcome::Returned, at(150))
+    };
     assert!(apply(store, back).await);
     let late = claim(store, 3, at(200), 1).await.remove(0);
     assert_eq!((late.resend, late.attempt), (true, 3));
@@ -56,8 +59,8 @@ pub async fn a_resend_is_told_with_its_permission(store: &Shared) {
     let event = found.events.last().unwrap();
     assert_eq!((event.at, event.data.as_deref()), (at(300), Some(r#"{"attempt":3}"#)));
     // The next writer of its history goes on behind it.
-    let sent = Claimed { version: late.version + 1, ..late };
-    assert!(apply(store, outcome(&sent, true, Outcome::Sent, at(301))).await);
+    let sent = ClaimedMessage { version: late.version + 1, ..late };
+    assert!(apply(store, outcome(&sent, true, AttemptOutcome::Sent, at(301))).await);
     expected.push(EventKind::Sent);
     assert_eq!(kinds().await, expected);
 }
@@ -69,9 +72,12 @@ pub async fn a_permission_needs_the_token_and_the_version(store: &Shared) {
     let stale_version = WireCommit { version: claimed.version - 1, ..permission(&claimed, at(1)) };
     let unknown = WireCommit { uid: Sample::new(404).build().uid, ..permission(&claimed, at(1)) };
     assert_eq!(store.wire_commit(vec![stale_token, stale_version, unknown]).await.unwrap(), [false; 3]);
-    assert_eq!(record(store, claimed.uid).await.summary.state, State::Sending { wire_committed: false });
+    assert_eq!(
+        record(store, claimed.uid).await.summary.state,
+        MessageState::Sending { wire_committed: false }
+    );
     assert!(commit_wire(store, &mut claimed, at(1)).await);
-    assert!(apply(store, outcome(&claimed, true, Outcome::Sent, at(2))).await);
+    assert!(apply(store, outcome(&claimed, true, AttemptOutcome::Sent, at(2))).await);
     let after_the_end = permission(&claimed, at(3));
     assert_eq!(store.wire_commit(vec![after_the_end]).await.unwrap(), [false]);
 }
@@ -82,7 +88,10 @@ pub async fn an_expired_message_gets_no_permission(store: &Shared) {
     let mut too_late = accept_and_claim(store, Sample::new(2).expires(1_000), 2).await;
     assert!(commit_wire(store, &mut in_time, at(999)).await);
     assert!(!commit_wire(store, &mut too_late, at(1_000)).await);
-    assert_eq!(record(store, too_late.uid).await.summary.state, State::Sending { wire_committed: false });
+    assert_eq!(
+        record(store, too_late.uid).await.summary.state,
+        MessageState::Sending { wire_committed: false }
+    );
 }
 
 /// What the relay refused before the dot cannot be in doubt after it; nothing is noted where the permission
@@ -128,7 +137,8 @@ pub async fn of_concurrent_workers_one_gets_the_permission(store: &Shared) {
 /// A worker that lost its lease and the one that has it now may ask in one call: only the latter may write.
 pub async fn a_stale_worker_is_refused_beside_the_right_one(store: &Shared) {
     let stale = accept_and_claim(store, Sample::new(1), 1).await;
-    let back = Change { due_at: Some(at(1)), ..outcome(&stale, false, Outcome::Held, at(1)) };
+    let back =
+        MessageChange { due_at: Some(at(1)), ..outcome(&stale, false, AttemptOutcome::Returned, at(1)) };
     assert!(apply(store, back).await);
     let right = claim(store, 2, at(1), 1).await.remove(0);
     let commits = vec![permission(&stale, at(2)), permission(&right, at(2)), permission(&stale, at(2))];

@@ -1,16 +1,16 @@
 //! DKIM signing keys. Domains are stored and looked up in lower case.
 
-use postway_domain::{DkimAlgorithm, DkimKey, TenantId, secret::Sealed};
+use postway_domain::{DkimAlgorithm, DkimKey, TenantId, secret::SealedSecret};
 
 use crate::{
     error::StoreError,
-    record::Changed,
-    sql::{Row, Session, Sql, decode, is_new, values, was_there},
+    record::ChangeResult,
+    sql::{Row, SqlSession, SqlText, decode, is_new, values, was_there},
 };
 
 macro_rules! select {
     ($which:literal) => {
-        Sql::same(concat!(
+        SqlText::same(concat!(
             "SELECT tenant, domain, selector, algorithm, private, public, active, created_at FROM dkim_key ",
             $which,
             " ORDER BY tenant, domain, selector"
@@ -18,29 +18,30 @@ macro_rules! select {
     };
 }
 
-const CREATE: Sql = Sql::or_mysql(
+const CREATE: SqlText = SqlText::or_mysql(
     "INSERT INTO dkim_key (tenant, domain, selector, algorithm, private, public, active, created_at) \
      VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
     "INSERT INTO dkim_key (tenant, domain, selector, algorithm, private, public, active, created_at) \
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 );
-const SWITCH: Sql =
-    Sql::same("UPDATE dkim_key SET active = ? WHERE tenant = ? AND domain = ? AND selector = ?");
+const SWITCH: SqlText =
+    SqlText::same("UPDATE dkim_key SET active = ? WHERE tenant = ? AND domain = ? AND selector = ?");
 /// Only if the stored ciphertext is the one that was opened: a key that was created again under the same name
 /// has another.
-const RESEAL: Sql = Sql::same(
+const RESEAL: SqlText = SqlText::same(
     "UPDATE dkim_key SET private = ? WHERE tenant = ? AND domain = ? AND selector = ? AND private = ?",
 );
-const DELETE: Sql = Sql::same("DELETE FROM dkim_key WHERE tenant = ? AND domain = ? AND selector = ?");
-const OF_TENANT: Sql = select!("WHERE tenant = ?");
-pub(crate) const OF_TENANT_AND_DOMAIN: Sql = select!("WHERE tenant = ? AND domain = ?");
-const OF_DOMAIN: Sql = select!("WHERE domain = ?");
-const ALL: Sql = select!("");
+const DELETE: SqlText =
+    SqlText::same("DELETE FROM dkim_key WHERE tenant = ? AND domain = ? AND selector = ?");
+const OF_TENANT: SqlText = select!("WHERE tenant = ?");
+pub(crate) const OF_TENANT_AND_DOMAIN: SqlText = select!("WHERE tenant = ? AND domain = ?");
+const OF_DOMAIN: SqlText = select!("WHERE domain = ?");
+const ALL: SqlText = select!("");
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] =
+pub(crate) const STATEMENTS: &[SqlText] =
     &[CREATE, SWITCH, RESEAL, DELETE, OF_TENANT, OF_TENANT_AND_DOMAIN, OF_DOMAIN, ALL];
 
-pub(crate) async fn create(session: &mut dyn Session, key: &DkimKey) -> Result<Changed, StoreError> {
+pub(crate) async fn create(session: &mut dyn SqlSession, key: &DkimKey) -> Result<ChangeResult, StoreError> {
     let values = values![
         key.tenant.as_str(),
         key.domain.to_ascii_lowercase(),
@@ -55,21 +56,21 @@ pub(crate) async fn create(session: &mut dyn Session, key: &DkimKey) -> Result<C
 }
 
 pub(crate) async fn switch(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     domain: &str,
     selector: &str,
     active: bool,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     let values = values![i64::from(active), tenant.as_str(), domain.to_ascii_lowercase(), selector];
     session.execute(SWITCH, values).await.map(was_there)
 }
 
 pub(crate) async fn reseal(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     key: &DkimKey,
-    was: &Sealed,
-) -> Result<Changed, StoreError> {
+    was: &SealedSecret,
+) -> Result<ChangeResult, StoreError> {
     let values = values![
         key.private.0.clone(),
         key.tenant.as_str(),
@@ -78,21 +79,21 @@ pub(crate) async fn reseal(
         was.0.clone(),
     ];
     let written = session.execute(RESEAL, values).await?;
-    Ok(if written == 0 { Changed::Stale } else { Changed::Done })
+    Ok(if written == 0 { ChangeResult::Stale } else { ChangeResult::Done })
 }
 
 pub(crate) async fn delete(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     domain: &str,
     selector: &str,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     let values = values![tenant.as_str(), domain.to_ascii_lowercase(), selector];
     session.execute(DELETE, values).await.map(was_there)
 }
 
 pub(crate) async fn list(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: Option<&TenantId>,
     domain: Option<&str>,
 ) -> Result<Vec<DkimKey>, StoreError> {
@@ -116,7 +117,7 @@ fn read(row: &Row) -> Result<DkimKey, StoreError> {
         domain: row.text(1)?.to_owned(),
         selector: row.text(2)?.to_owned(),
         algorithm: decode::coded(row.int(3)?, DkimAlgorithm::from_code)?,
-        private: Sealed(private.to_vec()),
+        private: SealedSecret(private.to_vec()),
         public: row.text(5)?.to_owned(),
         active: row.int(6)? != 0,
         created_at: row.time(7)?,

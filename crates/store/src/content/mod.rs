@@ -15,7 +15,7 @@ mod tests;
 
 /// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     let listed = [templates::STATEMENTS, recipients::STATEMENTS, dkim_keys::STATEMENTS].concat();
     [listed, links::statements()].concat()
 }

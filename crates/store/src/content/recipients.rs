@@ -4,13 +4,14 @@
 //! setting `live` to NULL, which no unique index compares.
 
 use postway_domain::{
-    EmailAddress, KnownRecipient, PersonalDigest, RecipientId, RecipientKey, TenantId, Time, secret::Sealed,
+    EmailAddress, KnownRecipient, PersonalDigest, RecipientId, RecipientKey, TenantId, Time,
+    secret::SealedSecret,
 };
 
 use crate::{
     error::StoreError,
-    record::Changed,
-    sql::{Row, Session, Sql, is_new, values},
+    record::ChangeResult,
+    sql::{Row, SqlSession, SqlText, is_new, values},
 };
 
 macro_rules! select {
@@ -28,39 +29,39 @@ macro_rules! select {
     };
 }
 
-const CREATE: Sql = Sql::or_mysql(
+const CREATE: SqlText = SqlText::or_mysql(
     "INSERT INTO known_recipient (tenant, id, external_id, live, name, address, personal_number, personal_digest, \
      personal_masked, version, created_at, updated_at, deleted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
      ON CONFLICT DO NOTHING",
     "INSERT INTO known_recipient (tenant, id, external_id, live, name, address, personal_number, personal_digest, \
      personal_masked, version, created_at, updated_at, deleted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 );
-const RESERVE: Sql = Sql::or_mysql(
+const RESERVE: SqlText = SqlText::or_mysql(
     "INSERT INTO known_recipient (tenant, id, external_id, live, address, version, created_at, updated_at) \
      VALUES (?, ?, ?, 1, '', 0, 0, 0) ON CONFLICT DO NOTHING",
     "INSERT INTO known_recipient (tenant, id, external_id, live, address, version, created_at, updated_at) \
      VALUES (?, ?, ?, 1, '', 0, 0, 0)",
 );
-const UNRESERVE: Sql = Sql::same("DELETE FROM known_recipient WHERE tenant = ? AND id = ?");
-const HOLDER: Sql =
-    Sql::same("SELECT id FROM known_recipient WHERE tenant = ? AND external_id = ? AND live = 1");
-const UPDATE: Sql = Sql::same(
+const UNRESERVE: SqlText = SqlText::same("DELETE FROM known_recipient WHERE tenant = ? AND id = ?");
+const HOLDER: SqlText =
+    SqlText::same("SELECT id FROM known_recipient WHERE tenant = ? AND external_id = ? AND live = 1");
+const UPDATE: SqlText = SqlText::same(
     "UPDATE known_recipient SET external_id = ?, name = ?, address = ?, personal_number = ?, personal_digest = ?, \
      personal_masked = ?, version = ?, updated_at = ? WHERE tenant = ? AND id = ? AND version = ? AND live = 1",
 );
 // Personal numbers cannot be requested any more; the ones stored earlier are still shown.
-const DELETE: Sql = Sql::same(
+const DELETE: SqlText = SqlText::same(
     "UPDATE known_recipient SET live = NULL, personal_number = NULL, personal_digest = NULL, deleted_at = ?, \
      updated_at = ?, version = version + 1 WHERE tenant = ? AND id = ? AND live = 1",
 );
-const IS_THERE: Sql = Sql::same("SELECT id FROM known_recipient WHERE tenant = ? AND id = ?");
-const BY_ID: Sql = Sql::same(select!("id = ?"));
-pub(crate) const BY_EXTERNAL: Sql = Sql::same(select!("external_id = ? AND live = 1"));
+const IS_THERE: SqlText = SqlText::same("SELECT id FROM known_recipient WHERE tenant = ? AND id = ?");
+const BY_ID: SqlText = SqlText::same(select!("id = ?"));
+pub(crate) const BY_EXTERNAL: SqlText = SqlText::same(select!("external_id = ? AND live = 1"));
 /// The deleted entry that had the external id last.
-pub(crate) const DELETED_BY_EXTERNAL: Sql =
-    Sql::same(select!("external_id = ? AND live IS NULL ORDER BY deleted_at DESC LIMIT 1"));
+pub(crate) const DELETED_BY_EXTERNAL: SqlText =
+    SqlText::same(select!("external_id = ? AND live IS NULL ORDER BY deleted_at DESC LIMIT 1"));
 /// SQLite, which has no statistics, would estimate ten rows for a tenant and read them all.
-pub(crate) const BY_PERSONAL: Sql = Sql::of_each(
+pub(crate) const BY_PERSONAL: SqlText = SqlText::of_each(
     select!(
         "known_recipient INDEXED BY known_recipient_personal",
         "personal_digest = ? AND live = 1 ORDER BY id LIMIT 1"
@@ -68,9 +69,9 @@ pub(crate) const BY_PERSONAL: Sql = Sql::of_each(
     select!("personal_digest = ? AND live = 1 ORDER BY id LIMIT 1"),
     select!("personal_digest = ? AND live = 1 ORDER BY id LIMIT 1"),
 );
-pub(crate) const LIST: Sql = Sql::same(select!("id > ? AND live = 1 ORDER BY id LIMIT ?"));
+pub(crate) const LIST: SqlText = SqlText::same(select!("id > ? AND live = 1 ORDER BY id LIMIT ?"));
 /// The collations of SQLite's and MySQL's columns ignore case, and MySQL's ignores accents, too.
-pub(crate) const LIST_OF_ADDRESS: Sql = Sql::of_each(
+pub(crate) const LIST_OF_ADDRESS: SqlText = SqlText::of_each(
     select!(
         "known_recipient INDEXED BY known_recipient_address",
         "address = ? AND id > ? AND live = 1 ORDER BY id LIMIT ?"
@@ -79,7 +80,7 @@ pub(crate) const LIST_OF_ADDRESS: Sql = Sql::of_each(
     select!("address = ? AND id > ? AND live = 1 ORDER BY id LIMIT ?"),
 );
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[
+pub(crate) const STATEMENTS: &[SqlText] = &[
     CREATE,
     RESERVE,
     UNRESERVE,
@@ -99,9 +100,9 @@ pub(crate) const STATEMENTS: &[Sql] = &[
 const PLACEHOLDER: [u8; 16] = [0xff; 16];
 
 pub(crate) async fn create(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     recipient: &KnownRecipient,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     let values = values![
         recipient.tenant.as_str(),
         recipient.id.as_bytes(),
@@ -121,14 +122,14 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn update(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     recipient: &KnownRecipient,
     expected: i64,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     if let Some(external_id) = recipient.external_id.as_deref()
         && !take(session, &recipient.tenant, external_id, &recipient.id).await?
     {
-        return Ok(Changed::Exists);
+        return Ok(ChangeResult::Exists);
     }
     let values = values![
         recipient.external_id.as_deref(),
@@ -143,14 +144,14 @@ pub(crate) async fn update(
         recipient.id.as_bytes(),
         expected,
     ];
-    Ok(if session.execute(UPDATE, values).await? == 1 { Changed::Done } else { Changed::Stale })
+    Ok(if session.execute(UPDATE, values).await? == 1 { ChangeResult::Done } else { ChangeResult::Stale })
 }
 
 /// Whether an entry may have this external id. On PostgreSQL an update that violates a unique index aborts
 /// the transaction, but an insert can be ignored. So a placeholder is inserted first, and a concurrent
 /// transaction that wants the same id waits for it.
 async fn take(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     external_id: &str,
     id: &RecipientId,
@@ -166,20 +167,20 @@ async fn take(
 }
 
 pub(crate) async fn delete(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     id: &RecipientId,
     at: Time,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     if session.execute(DELETE, values![at, at, tenant.as_str(), id.as_bytes()]).await? == 1 {
-        return Ok(Changed::Done);
+        return Ok(ChangeResult::Done);
     }
     let found = session.rows(IS_THERE, values![tenant.as_str(), id.as_bytes()]).await?;
-    Ok(if found.is_empty() { Changed::Missing } else { Changed::Already })
+    Ok(if found.is_empty() { ChangeResult::Missing } else { ChangeResult::Already })
 }
 
 pub(crate) async fn find(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     key: &RecipientKey,
 ) -> Result<Option<KnownRecipient>, StoreError> {
@@ -199,7 +200,7 @@ pub(crate) async fn find(
 }
 
 pub(crate) async fn list(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     address: Option<&str>,
     after: Option<RecipientId>,
@@ -221,7 +222,7 @@ pub(crate) async fn list(
 }
 
 async fn list_of(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     address: &str,
     mut after: [u8; 16],
@@ -256,7 +257,7 @@ fn read(row: &Row) -> Result<KnownRecipient, StoreError> {
         external_id: text(2)?,
         name: text(3)?,
         address: row.text(4)?.to_owned(),
-        personal_number: row.opt_bytes(5)?.map(|bytes| Sealed(bytes.to_vec())),
+        personal_number: row.opt_bytes(5)?.map(|bytes| SealedSecret(bytes.to_vec())),
         personal_number_digest: digest.map(PersonalDigest),
         personal_number_masked: text(7)?,
         version: row.int(8)?,

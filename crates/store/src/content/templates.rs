@@ -4,8 +4,8 @@ use postway_domain::{Template, TemplateName, TenantId};
 
 use crate::{
     error::StoreError,
-    record::Changed,
-    sql::{Row, Session, Sql, is_new, values, was_there},
+    record::ChangeResult,
+    sql::{Row, SqlSession, SqlText, is_new, values, was_there},
 };
 
 /// The most names that one statement lists. Databases bound the depth of a recursion, MySQL and MariaDB at
@@ -14,7 +14,7 @@ const NAMES_MAX: u32 = 500;
 
 macro_rules! select {
     ($before:literal, $from:literal) => {
-        Sql::same(concat!(
+        SqlText::same(concat!(
             $before,
             "SELECT t.tenant, t.name, t.version, t.subject, t.html, t.text, t.mjml, t.description, t.sample, \
              t.created_at FROM ",
@@ -23,30 +23,32 @@ macro_rules! select {
     };
 }
 
-const CREATE: Sql = Sql::or_mysql(
+const CREATE: SqlText = SqlText::or_mysql(
     "INSERT INTO template (tenant, name, version, subject, html, text, mjml, description, sample, created_at) \
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
     "INSERT INTO template (tenant, name, version, subject, html, text, mjml, description, sample, created_at) \
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 );
-const IS_THERE: Sql = Sql::same("SELECT version FROM template WHERE tenant = ? AND name = ? AND version = ?");
+const IS_THERE: SqlText =
+    SqlText::same("SELECT version FROM template WHERE tenant = ? AND name = ? AND version = ?");
 // Locked, so that a concurrent deletion either waits for the new version, or is seen here.
-const NEWEST: Sql = Sql::of_each(
+const NEWEST: SqlText = SqlText::of_each(
     "SELECT version FROM template WHERE tenant = ? AND name = ? ORDER BY version DESC LIMIT 1",
     "SELECT version FROM template WHERE tenant = ? AND name = ? ORDER BY version DESC LIMIT 1 FOR UPDATE",
     "SELECT version FROM template WHERE tenant = ? AND name = ? ORDER BY version DESC LIMIT 1 FOR UPDATE",
 );
-const DROP_OLD: Sql = Sql::same("DELETE FROM template WHERE tenant = ? AND name = ? AND version <= ?");
-const DELETE: Sql = Sql::same("DELETE FROM template WHERE tenant = ? AND name = ?");
-const FIND: Sql = select!("", "template t WHERE t.tenant = ? AND t.name = ? AND t.version = ?");
-const LATEST: Sql =
+const DROP_OLD: SqlText =
+    SqlText::same("DELETE FROM template WHERE tenant = ? AND name = ? AND version <= ?");
+const DELETE: SqlText = SqlText::same("DELETE FROM template WHERE tenant = ? AND name = ?");
+const FIND: SqlText = select!("", "template t WHERE t.tenant = ? AND t.name = ? AND t.version = ?");
+const LATEST: SqlText =
     select!("", "template t WHERE t.tenant = ? AND t.name = ? ORDER BY t.version DESC LIMIT 1");
-const VERSIONS: Sql = select!(
+const VERSIONS: SqlText = select!(
     "",
     "template t WHERE t.tenant = ? AND t.name = ? AND t.version < ? ORDER BY t.version DESC LIMIT ?"
 );
 /// Goes from name to next name by the primary key, so that older versions are skipped unread.
-pub(crate) const LIST: Sql = select!(
+pub(crate) const LIST: SqlText = select!(
     "WITH RECURSIVE page (name, place) AS (\
      SELECT MIN(f.name), 1 FROM template f WHERE f.tenant = ? AND f.name > ? \
      UNION ALL \
@@ -56,16 +58,19 @@ pub(crate) const LIST: Sql = select!(
      (SELECT MAX(v.version) FROM template v WHERE v.tenant = ? AND v.name = page.name) ORDER BY page.place"
 );
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] =
+pub(crate) const STATEMENTS: &[SqlText] =
     &[CREATE, IS_THERE, NEWEST, DROP_OLD, DELETE, FIND, LATEST, VERSIONS, LIST];
 
-pub(crate) async fn create(session: &mut dyn Session, template: &Template) -> Result<Changed, StoreError> {
+pub(crate) async fn create(
+    session: &mut dyn SqlSession,
+    template: &Template,
+) -> Result<ChangeResult, StoreError> {
     let (tenant, name, version) = (template.tenant.as_str(), template.name.as_str(), template.version);
     let rows = session.rows(NEWEST, values![tenant, name]).await?;
     let newest = rows.first().map_or(Ok(0), |row| row.int(0))?;
     if version != newest + 1 {
         let is_there = !session.rows(IS_THERE, values![tenant, name, version]).await?.is_empty();
-        return Ok(if is_there { Changed::Exists } else { Changed::Stale });
+        return Ok(if is_there { ChangeResult::Exists } else { ChangeResult::Stale });
     }
     let values = values![
         tenant,
@@ -80,17 +85,17 @@ pub(crate) async fn create(session: &mut dyn Session, template: &Template) -> Re
         template.created_at,
     ];
     let created = session.insert(CREATE, values).await.map(is_new)?;
-    if created == Changed::Done && version > Template::VERSIONS_MAX {
+    if created == ChangeResult::Done && version > Template::VERSIONS_MAX {
         session.execute(DROP_OLD, values![tenant, name, version - Template::VERSIONS_MAX]).await?;
     }
     Ok(created)
 }
 
 pub(crate) async fn delete(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     name: &TemplateName,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     let mut deleted = 0;
     loop {
         // Read again after having waited for the lock: there may be a version that this statement did not
@@ -103,7 +108,7 @@ pub(crate) async fn delete(
 }
 
 pub(crate) async fn find(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     name: &TemplateName,
     version: Option<i64>,
@@ -116,7 +121,7 @@ pub(crate) async fn find(
 }
 
 pub(crate) async fn list(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     after: Option<&TemplateName>,
     limit: u32,
@@ -140,7 +145,7 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn versions(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     name: &TemplateName,
     before: Option<i64>,

@@ -10,23 +10,23 @@ use crate::{
     content::{dkim_keys, links, recipients, templates},
     error::StoreError,
     inbound,
-    queue::{clock_rollback, rate_limit, transaction::After},
-    record::{AccountKey, Changed, DirectoryChange},
+    queue::{clock_rollback, rate_limit, transaction::CommitEffects},
+    record::{AccountKey, ChangeResult, DirectoryChange},
     reporting,
     retention::tenant_purge,
-    sql::Session,
+    sql::SqlSession,
 };
 
 /// Makes a change inside the transaction under way.
 pub(crate) async fn change(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     change: &DirectoryChange,
-    after: &mut After,
-) -> Result<Changed, StoreError> {
+    after: &mut CommitEffects,
+) -> Result<ChangeResult, StoreError> {
     let changed = match change {
         DirectoryChange::CreateTenant(tenant, accounts) => {
             let created = tenants::create(session, tenant).await?;
-            if created == Changed::Done {
+            if created == ChangeResult::Done {
                 for account in accounts {
                     accounts::create(session, account).await?;
                 }
@@ -36,7 +36,7 @@ pub(crate) async fn change(
         }
         DirectoryChange::UpdateTenant(tenant, expected) => {
             let updated = tenants::update(session, tenant, *expected).await?;
-            if updated == Changed::Done {
+            if updated == ChangeResult::Done {
                 reporting::keep_client(session, tenant).await?;
             }
             updated
@@ -101,7 +101,7 @@ pub(crate) async fn change(
         }
         DirectoryChange::DeleteMailbox(key) => {
             let deleted = inbound::change(session, change).await?;
-            if deleted == Changed::Done {
+            if deleted == ChangeResult::Done {
                 oauth::delete(session, &OAuthOwner::mailbox(&key.tenant, &key.mailbox)).await?;
             }
             deleted
@@ -134,7 +134,7 @@ pub(crate) async fn change(
         DirectoryChange::RedateUse(now) => rate_limit::redate(session, *now).await?,
         DirectoryChange::RenewPermit(permit, now) => rate_limit::renew(session, permit, *now).await?,
     };
-    if changed == Changed::Done {
+    if changed == ChangeResult::Done {
         after.woken.extend(woken_by(change));
         after.changed.extend(woken_by(change));
         after.reports |= wakes_reports(change);

@@ -3,29 +3,32 @@
 
 use std::collections::BTreeSet;
 
-use postway_domain::Status;
+use postway_domain::MessageStatus;
 
-use super::{Answer, Job, directory_change, write_probe};
+use super::{Job, JobAnswer, directory_change, write_probe};
 use crate::{
-    admin::{self, GateQuestion, Gates, Recipients},
+    admin::{self, GateQuestion, Recipients, SuspensionGates},
     blob,
     error::StoreError,
     inbound, journal,
     queue::{
-        collapse, hand_over::HandOver, lease_conditions::Terms, packing::PackedMessage, preparation,
-        rate_limit, transaction::Engine,
+        collapse, hand_over::HandOver, lease_conditions::LeaseConditions, packing::PackedMessage,
+        preparation, rate_limit, transaction::WriteTransaction,
     },
-    record::{Acceptance, AccountKey, AccountWant, Change, Changed, ClaimRequest, Claimed, WireCommit},
-    reporting::{self, ReportJob, Reported},
+    record::{
+        Acceptance, AccountKey, AccountWant, ChangeResult, ClaimRequest, ClaimedMessage, MessageChange,
+        WireCommit,
+    },
+    reporting::{self, ReportAnswer, ReportJob},
     retention,
 };
 
 /// Does the jobs of a group inside one transaction, and answers each.
-pub(super) async fn do_jobs<E: Engine>(
+pub(super) async fn do_jobs<E: WriteTransaction>(
     engine: &mut E,
     handover: &HandOver,
     jobs: &[&Job],
-) -> Result<Vec<Answer>, StoreError> {
+) -> Result<Vec<JobAnswer>, StoreError> {
     let mut accepts = Vec::new();
     let mut wire_commits = Vec::new();
     let mut changes = Vec::new();
@@ -56,7 +59,7 @@ pub(super) async fn do_jobs<E: Engine>(
     let mut accepted = accept(engine, &accepts, &mut terms).await?.into_iter();
     let mut committed = commit_wire(engine, &wire_commits, &terms).await?.into_iter();
     let applied = engine.apply(&changes).await?;
-    let written: Vec<&Change> =
+    let written: Vec<&MessageChange> =
         changes.iter().zip(&applied).filter_map(|(change, held)| held.then_some(*change)).collect();
     preparation::settle(engine, &written).await?;
     if written.iter().any(|change| change.awaits_receipt.is_some()) {
@@ -71,40 +74,40 @@ pub(super) async fn do_jobs<E: Engine>(
     let mut answers = Vec::with_capacity(jobs.len());
     for job in jobs {
         answers.push(match job {
-            Job::Accept(messages) => Answer::Accepted(accepted.by_ref().take(messages.len()).collect()),
-            Job::WireCommit(set) => Answer::Held(committed.by_ref().take(set.len()).collect()),
-            Job::Apply(set) => Answer::Held(applied.by_ref().take(set.len()).collect()),
-            Job::Claim(request) => Answer::Claimed(claim(engine, request, &mut terms).await?),
-            Job::Prepare(request) => Answer::ToPrepare(preparation::claim(engine, request).await?),
+            Job::Accept(messages) => JobAnswer::Accepted(accepted.by_ref().take(messages.len()).collect()),
+            Job::WireCommit(set) => JobAnswer::Held(committed.by_ref().take(set.len()).collect()),
+            Job::Apply(set) => JobAnswer::Held(applied.by_ref().take(set.len()).collect()),
+            Job::Claim(request) => JobAnswer::Claimed(claim(engine, request, &mut terms).await?),
+            Job::Prepare(request) => JobAnswer::ToPrepare(preparation::claim(engine, request).await?),
             Job::Blobs(job) => {
                 engine.after().wrote = true;
-                Answer::Blobs(blob::write(&mut *engine.session()?, job).await?)
+                JobAnswer::Blobs(blob::write(&mut *engine.session()?, job).await?)
             }
             Job::Retain(job) => {
                 engine.after().wrote = true;
-                Answer::Retained(retention::write(engine, job).await?)
+                JobAnswer::Retained(retention::write(engine, job).await?)
             }
             Job::Report(ReportJob::Settle(set)) => {
-                Answer::Reported(Reported::Held(settled.by_ref().take(set.len()).collect()))
+                JobAnswer::Reported(ReportAnswer::Held(settled.by_ref().take(set.len()).collect()))
             }
-            Job::Report(job) => Answer::Reported(reporting::write(engine, job).await?),
-            Job::Inbound(job) => Answer::Inbound(inbound::write(engine, job).await?),
+            Job::Report(job) => JobAnswer::Reported(reporting::write(engine, job).await?),
+            Job::Inbound(job) => JobAnswer::Inbound(inbound::write(engine, job).await?),
             Job::Ping => {
                 engine.after().wrote = true;
                 write_probe::write(&mut *engine.session()?).await?;
-                Answer::Pinged
+                JobAnswer::Pinged
             }
             Job::Directory(job) => {
                 let (change, audit) = &**job;
                 let mut after = std::mem::take(engine.after());
                 let mut session = engine.session()?;
                 let changed = directory_change::change(&mut *session, change, &mut after).await?;
-                if let (Changed::Done, Some(entry)) = (changed, audit) {
+                if let (ChangeResult::Done, Some(entry)) = (changed, audit) {
                     admin::record_audit(&mut *session, entry).await?;
                 }
                 drop(session);
                 *engine.after() = after;
-                Answer::Changed(changed)
+                JobAnswer::Changed(changed)
             }
         });
     }
@@ -119,13 +122,13 @@ pub(super) async fn do_jobs<E: Engine>(
 
 /// Reads what the group's tenants have suspended, which of its new mail's accounts there are, which of its new recipients are
 /// suppressed, and what is left for accounts that stand ready to take new mail.
-async fn read_terms<E: Engine>(
+async fn read_terms<E: WriteTransaction>(
     engine: &mut E,
     standing: &[AccountWant],
     jobs: &[&Job],
     accepts: &[&PackedMessage],
-) -> Result<Terms, StoreError> {
-    let mut terms = Terms::default();
+) -> Result<LeaseConditions, StoreError> {
+    let mut terms = LeaseConditions::default();
     let asked = question_of(jobs);
     if asked.tenants.is_empty() {
         return Ok(terms);
@@ -187,7 +190,7 @@ fn question_of(jobs: &[&Job]) -> GateQuestion {
 }
 
 /// The recipients of tenants that have a suppression list.
-fn recipients_of(messages: &[&PackedMessage], gates: &Gates) -> Recipients {
+fn recipients_of(messages: &[&PackedMessage], gates: &SuspensionGates) -> Recipients {
     let mut recipients = Recipients::new();
     for message in messages.iter().filter(|message| gates.has_list(&message.lane.tenant)) {
         let addresses = message.recipients.iter().map(|one| one.address.as_str().to_ascii_lowercase());
@@ -197,7 +200,7 @@ fn recipients_of(messages: &[&PackedMessage], gates: &Gates) -> Recipients {
 }
 
 /// The same of what was claimed.
-fn claimed_recipients(claimed: &[Claimed], gates: &Gates) -> Recipients {
+fn claimed_recipients(claimed: &[ClaimedMessage], gates: &SuspensionGates) -> Recipients {
     let mut recipients = Recipients::new();
     for one in claimed.iter().filter(|one| gates.has_list(&one.lane.tenant)) {
         let addresses = one.recipients.iter().map(|to| to.address.as_str().to_ascii_lowercase());
@@ -214,10 +217,10 @@ fn accounts_of(messages: &[&PackedMessage]) -> BTreeSet<AccountKey> {
     messages.iter().map(key).collect()
 }
 
-async fn accept<E: Engine>(
+async fn accept<E: WriteTransaction>(
     engine: &mut E,
     messages: &[&PackedMessage],
-    terms: &mut Terms,
+    terms: &mut LeaseConditions,
 ) -> Result<Vec<Acceptance>, StoreError> {
     let answers = engine.accept(messages, terms).await?;
     let stored = messages.iter().zip(&answers).filter(|(_, answer)| answer.is_accepted());
@@ -228,7 +231,7 @@ async fn accept<E: Engine>(
         let written = engine.apply(&superseded.changes.iter().collect::<Vec<_>>()).await?;
         let moved =
             superseded.changes.iter().zip(written).filter(|(change, written)| *written && change.moves());
-        let states: Vec<Status> = moved.map(|(change, _)| change.to.status()).collect();
+        let states: Vec<MessageStatus> = moved.map(|(change, _)| change.to.status()).collect();
         engine.after().superseded.extend(states);
         collapse::outdate(&mut *engine.session()?, &superseded.older).await?;
     }
@@ -236,10 +239,10 @@ async fn accept<E: Engine>(
 }
 
 /// What is suspended gets no permission: a pause holds whatever has not left yet.
-async fn commit_wire<E: Engine>(
+async fn commit_wire<E: WriteTransaction>(
     engine: &mut E,
     commits: &[&WireCommit],
-    terms: &Terms,
+    terms: &LeaseConditions,
 ) -> Result<Vec<bool>, StoreError> {
     let open: Vec<&WireCommit> = commits.iter().copied().filter(|commit| terms.may_leave(commit)).collect();
     if open.len() == commits.len() {
@@ -249,11 +252,11 @@ async fn commit_wire<E: Engine>(
     Ok(commits.iter().map(|commit| terms.may_leave(commit) && given.next() == Some(true)).collect())
 }
 
-async fn claim<E: Engine>(
+async fn claim<E: WriteTransaction>(
     engine: &mut E,
     request: &ClaimRequest,
-    terms: &mut Terms,
-) -> Result<Vec<Claimed>, StoreError> {
+    terms: &mut LeaseConditions,
+) -> Result<Vec<ClaimedMessage>, StoreError> {
     for want in &request.wants {
         let mut session = engine.session()?;
         terms.allowances.open(&mut *session, &want.sender(), want.limits, request.now).await?;

@@ -5,7 +5,7 @@
 //! whoever came in time, and nobody waits on a timer. A transaction that others' locks undid is tried again. If a group fails for another reason, its jobs rerun
 //! one by one and only the guilty one is told; if the database is away, or may have done it, all are told.
 //!
-//! What a database brings is an [`Engine`]: a connection that can do each kind of job set-wise inside a transaction.
+//! What a database brings is an [`WriteTransaction`]: a connection that can do each kind of job set-wise inside a transaction.
 
 mod directory_change;
 mod inbox;
@@ -34,13 +34,13 @@ use crate::{
     blob::BlobJob,
     error::StoreError,
     failpoint::crash_point,
-    inbound::{Handled, InboundJob},
-    queue::{collapse, hand_over::HandOver, packing::PackedMessage, transaction::Engine},
+    inbound::{InboundAnswer, InboundJob},
+    queue::{collapse, hand_over::HandOver, packing::PackedMessage, transaction::WriteTransaction},
     record::{
-        Acceptance, AuditEntry, BlobName, Change, Changed, ClaimRequest, Claimed, DirectoryChange, Erased,
-        PrepareRequest, ToPrepare, WireCommit,
+        Acceptance, AuditEntry, BlobName, ChangeResult, ClaimRequest, ClaimedMessage, DirectoryChange,
+        ErasureCounts, MessageChange, PrepareRequest, ToPrepare, WireCommit,
     },
-    reporting::{ReportJob, Reported},
+    reporting::{ReportAnswer, ReportJob},
     retention::RetainJob,
 };
 
@@ -55,7 +55,7 @@ const CONFLICT_PAUSE_MS_MAX: u64 = 1_000;
 pub(crate) enum Job {
     Accept(Vec<PackedMessage>),
     WireCommit(Vec<WireCommit>),
-    Apply(Vec<Change>),
+    Apply(Vec<MessageChange>),
     Claim(ClaimRequest),
     Prepare(PrepareRequest),
     /// Rare, and done one by one.
@@ -71,30 +71,30 @@ pub(crate) enum Job {
 }
 
 /// What came of a job.
-pub(crate) enum Answer {
+pub(crate) enum JobAnswer {
     Accepted(Vec<Acceptance>),
     Held(Vec<bool>),
-    Claimed(Vec<Claimed>),
+    Claimed(Vec<ClaimedMessage>),
     ToPrepare(Vec<ToPrepare>),
-    Changed(Changed),
+    Changed(ChangeResult),
     Blobs(Vec<BlobName>),
-    Retained(Erased),
-    Reported(Reported),
-    Inbound(Handled),
+    Retained(ErasureCounts),
+    Reported(ReportAnswer),
+    Inbound(InboundAnswer),
     Pinged,
 }
 
 /// A job, and whom to tell what came of it.
 struct Request {
     job: Job,
-    answer: oneshot::Sender<Result<Answer, StoreError>>,
+    answer: oneshot::Sender<Result<JobAnswer, StoreError>>,
     size: JobSize,
     /// Given up when it is answered: what a writer has in hand counts as waiting.
     places: Vec<OwnedSemaphorePermit>,
 }
 
 impl Request {
-    fn new(job: Job, answer: oneshot::Sender<Result<Answer, StoreError>>) -> Self {
+    fn new(job: Job, answer: oneshot::Sender<Result<JobAnswer, StoreError>>) -> Self {
         let size = JobSize { messages: job.messages(), bytes: job.bytes() };
         Self { job, answer, size, places: Vec::new() }
     }
@@ -120,7 +120,7 @@ impl Job {
     fn bytes(&self) -> usize {
         match self {
             Job::Accept(messages) => messages.iter().map(PackedMessage::row_bytes).sum(),
-            Job::Apply(changes) => changes.iter().map(Change::inline_bytes).sum(),
+            Job::Apply(changes) => changes.iter().map(MessageChange::inline_bytes).sum(),
             Job::Inbound(job) => job.bytes(),
             Job::WireCommit(_)
             | Job::Claim(_)
@@ -150,7 +150,7 @@ impl Drop for WriterSeat {
     }
 }
 
-impl<E: Engine> Writer<E> {
+impl<E: WriteTransaction> Writer<E> {
     async fn run(mut self, inbox: Arc<Inbox>) {
         let seat = WriterSeat(inbox);
         while let Some(group) = seat.0.take().await {
@@ -195,7 +195,7 @@ impl<E: Engine> Writer<E> {
     }
 
     /// Commits, again where other transactions were in the way.
-    async fn commit(&mut self, jobs: &[&Job]) -> Result<Vec<Answer>, StoreError> {
+    async fn commit(&mut self, jobs: &[&Job]) -> Result<Vec<JobAnswer>, StoreError> {
         let mut tries = 1;
         loop {
             match self.try_commit(jobs).await {
@@ -215,7 +215,7 @@ impl<E: Engine> Writer<E> {
         }
     }
 
-    async fn try_commit(&mut self, jobs: &[&Job]) -> Result<Vec<Answer>, StoreError> {
+    async fn try_commit(&mut self, jobs: &[&Job]) -> Result<Vec<JobAnswer>, StoreError> {
         let committed = match jobs::do_jobs(&mut self.engine, &self.handover, jobs).await {
             Ok(answers) => {
                 crash_point("store_before_commit");

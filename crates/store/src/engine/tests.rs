@@ -6,15 +6,15 @@ use std::{
 };
 
 use async_trait::async_trait;
-use postway_domain::{LeaseToken, Status, TenantId};
+use postway_domain::{LeaseToken, MessageStatus, TenantId};
 use tokio::sync::Semaphore;
 
 use super::*;
 use crate::{
     conformance::sample::{Sample, at},
-    queue::{lease_conditions::Terms, packing::Packing, transaction::After},
+    queue::{lease_conditions::LeaseConditions, packing::Packing, transaction::CommitEffects},
     record::NewMessage,
-    sql::{Row, Session, Sql, Value},
+    sql::{Row, SqlSession, SqlText, Value},
 };
 
 /// Generous: it only passes where something waits that must not.
@@ -48,7 +48,7 @@ struct Script {
 
 struct Stub {
     script: Arc<Script>,
-    after: After,
+    after: CommitEffects,
     doing: (Vec<String>, usize),
 }
 
@@ -56,20 +56,20 @@ struct Stub {
 struct NoSql;
 
 #[async_trait]
-impl Session for NoSql {
-    async fn execute(&mut self, _: Sql, _: Vec<Value>) -> Result<u64, StoreError> {
+impl SqlSession for NoSql {
+    async fn execute(&mut self, _: SqlText, _: Vec<Value>) -> Result<u64, StoreError> {
         Ok(0)
     }
-    async fn insert(&mut self, _: Sql, _: Vec<Value>) -> Result<bool, StoreError> {
+    async fn insert(&mut self, _: SqlText, _: Vec<Value>) -> Result<bool, StoreError> {
         Ok(true)
     }
-    async fn rows(&mut self, _: Sql, _: Vec<Value>) -> Result<Vec<Row>, StoreError> {
+    async fn rows(&mut self, _: SqlText, _: Vec<Value>) -> Result<Vec<Row>, StoreError> {
         Ok(Vec::new())
     }
 }
 
 #[async_trait]
-impl Engine for Stub {
+impl WriteTransaction for Stub {
     async fn begin(&mut self) -> Result<(), StoreError> {
         self.doing = Default::default();
         self.script.begun.fetch_add(1, Ordering::Relaxed);
@@ -78,7 +78,7 @@ impl Engine for Stub {
     async fn accept(
         &mut self,
         messages: &[&PackedMessage],
-        _: &mut Terms,
+        _: &mut LeaseConditions,
     ) -> Result<Vec<Acceptance>, StoreError> {
         let subjects = || messages.iter().map(|message| message.content.subject.clone());
         if let Some((subject, error)) = &self.script.fails
@@ -96,26 +96,30 @@ impl Engine for Stub {
         self.doing.1 += commits.len();
         Ok(vec![true; commits.len()])
     }
-    async fn apply(&mut self, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
+    async fn apply(&mut self, changes: &[&MessageChange]) -> Result<Vec<bool>, StoreError> {
         Ok(vec![true; changes.len()])
     }
-    async fn claim(&mut self, _: &ClaimRequest, _: &mut Terms) -> Result<Vec<Claimed>, StoreError> {
+    async fn claim(
+        &mut self,
+        _: &ClaimRequest,
+        _: &mut LeaseConditions,
+    ) -> Result<Vec<ClaimedMessage>, StoreError> {
         Ok(Vec::new())
     }
-    fn count(&mut self, _: &TenantId, _: Option<Status>, _: Status) {}
-    fn count_out(&mut self, _: &TenantId, _: Status) {}
-    fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
+    fn count(&mut self, _: &TenantId, _: Option<MessageStatus>, _: MessageStatus) {}
+    fn count_out(&mut self, _: &TenantId, _: MessageStatus) {}
+    fn session(&mut self) -> Result<Box<dyn SqlSession + '_>, StoreError> {
         Ok(Box::new(NoSql))
     }
-    fn after(&mut self) -> &mut After {
+    fn after(&mut self) -> &mut CommitEffects {
         &mut self.after
     }
-    async fn commit(&mut self) -> Result<After, StoreError> {
+    async fn commit(&mut self) -> Result<CommitEffects, StoreError> {
         if let Some(error) = self.script.commits.lock().unwrap().pop_front() {
             return Err(error);
         }
         self.script.done.lock().unwrap().push(std::mem::take(&mut self.doing));
-        Ok(After::default())
+        Ok(CommitEffects::default())
     }
     async fn rollback(&mut self) {}
     async fn close(self) {}
@@ -123,7 +127,7 @@ impl Engine for Stub {
 
 /// So many writers that follow one script.
 fn writers(count: usize, script: &Arc<Script>) -> Arc<Writers> {
-    let stub = || Stub { script: script.clone(), after: After::default(), doing: Default::default() };
+    let stub = || Stub { script: script.clone(), after: CommitEffects::default(), doing: Default::default() };
     Arc::new(Writers::start((0..count).map(|_| stub()).collect(), &Arc::default()))
 }
 
@@ -269,7 +273,7 @@ async fn transactions(script: &Arc<Script>, burst: Vec<Job>) -> Vec<(Vec<String>
 }
 
 fn writers_of(inbox: Arc<Inbox>, script: &Arc<Script>) -> tokio::task::JoinHandle<()> {
-    let engine = Stub { script: script.clone(), after: After::default(), doing: Default::default() };
+    let engine = Stub { script: script.clone(), after: CommitEffects::default(), doing: Default::default() };
     let writer =
         Writer { engine, handover: Arc::default(), commits: Arc::default(), generation: Arc::default() };
     tokio::spawn(writer.run(inbox))
@@ -316,7 +320,7 @@ async fn one_tenants_batches_do_not_delay_the_mail_of_others() {
 async fn a_transaction_is_bounded_in_bytes_too() {
     const MIB: usize = 1024 * 1024;
     let large = |n: u32, bytes: usize| {
-        let body = || crate::record::Body::Inline(vec![b'x'; bytes].into());
+        let body = || crate::record::StoredBody::Inline(vec![b'x'; bytes].into());
         Job::Accept(plain(vec![Sample::new(n).content(|content| content.raw = body()).build()]))
     };
     let burst = (0..40).map(|n| large(n, MIB)).chain([large(40, 40 * MIB), large(41, 1)]).collect();

@@ -11,29 +11,29 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
     error::StoreError,
-    sql::{Session, Sql, values},
+    sql::{SqlSession, SqlText, values},
 };
 
 /// How long an answer is good for.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// In a table of few rows, under a name that nobody else has.
-const WRITE: Sql = Sql::of_each(
+const WRITE: SqlText = SqlText::of_each(
     "INSERT INTO progress (name, position) VALUES (? || hex(zeroblob(16384)), 0)",
     "INSERT INTO progress (name, position) VALUES (?, 0)",
     "INSERT INTO progress (name, position) VALUES (?, 0)",
 );
-const REMOVE: Sql = Sql::of_each(
+const REMOVE: SqlText = SqlText::of_each(
     "DELETE FROM progress WHERE name = ? || hex(zeroblob(16384))",
     "DELETE FROM progress WHERE name = ?",
     "DELETE FROM progress WHERE name = ?",
 );
 
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[WRITE, REMOVE];
+pub(crate) const STATEMENTS: &[SqlText] = &[WRITE, REMOVE];
 
 /// Writes something, and takes it away again.
-pub(crate) async fn write(session: &mut dyn Session) -> Result<(), StoreError> {
+pub(crate) async fn write(session: &mut dyn SqlSession) -> Result<(), StoreError> {
     // Nodes that are asked in the same moment must not wait for each other.
     let name = format!("pulse-{:016x}", rand::random::<u64>());
     session.execute(WRITE, values![name.as_str()]).await?;
@@ -42,9 +42,9 @@ pub(crate) async fn write(session: &mut dyn Session) -> Result<(), StoreError> {
 
 /// The last answer, and when it was given.
 #[derive(Default)]
-pub(crate) struct Pulse(Mutex<Option<(Instant, Result<(), StoreError>)>>);
+pub(crate) struct WriteProbe(Mutex<Option<(Instant, Result<(), StoreError>)>>);
 
-impl Pulse {
+impl WriteProbe {
     /// The last answer while it is good, else what `write` finds. Who comes meanwhile waits for it.
     pub async fn feel(&self, write: impl Future<Output = Result<(), StoreError>>) -> Result<(), StoreError> {
         let mut last = self.0.lock().await;
@@ -67,7 +67,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_asks_within_a_second_shares_one_answer() {
-        let (pulse, written) = (Pulse::default(), AtomicU32::new(0));
+        let (pulse, written) = (WriteProbe::default(), AtomicU32::new(0));
         let feel = |answer: Result<(), StoreError>| {
             pulse.feel(async {
                 tokio::task::yield_now().await;

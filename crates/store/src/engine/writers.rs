@@ -10,21 +10,21 @@ use std::{
 
 use tokio::{runtime::Handle, sync::oneshot, task::JoinSet};
 
-use super::{Answer, Inbox, Job, Request, Writer, write_probe::Pulse};
+use super::{Inbox, Job, JobAnswer, Request, Writer, write_probe::WriteProbe};
 use crate::{
     blob::BlobJob,
     error::StoreError,
-    inbound::{Handled, InboundJob},
+    inbound::{InboundAnswer, InboundJob},
     queue::{
         hand_over::HandOver,
         packing::{PackedMessage, Packing},
-        transaction::Engine,
+        transaction::WriteTransaction,
     },
     record::{
-        Acceptance, AuditEntry, BlobName, Change, Changed, ClaimRequest, Claimed, DirectoryChange, Erased,
-        NewMessage, PrepareRequest, ToPrepare, WireCommit,
+        Acceptance, AuditEntry, BlobName, ChangeResult, ClaimRequest, ClaimedMessage, DirectoryChange,
+        ErasureCounts, MessageChange, NewMessage, PrepareRequest, ToPrepare, WireCommit,
     },
-    reporting::{ReportJob, Reported},
+    reporting::{ReportAnswer, ReportJob},
     retention::RetainJob,
 };
 
@@ -35,12 +35,12 @@ pub(crate) struct Writers {
     commits: Arc<AtomicU64>,
     generation: Arc<AtomicU64>,
     refusal: Mutex<Option<StoreError>>,
-    pulse: Pulse,
+    pulse: WriteProbe,
 }
 
 impl Writers {
     /// Starts one writer per engine, each a task of the runtime.
-    pub fn start(engines: Vec<impl Engine>, handover: &Arc<HandOver>) -> Self {
+    pub fn start(engines: Vec<impl WriteTransaction>, handover: &Arc<HandOver>) -> Self {
         let mut writers = Self::of(engines.len());
         for engine in engines {
             let writer = writers.writer(engine, handover);
@@ -51,7 +51,10 @@ impl Writers {
 
     /// Starts one writer on a thread of its own, for an engine that works where it is called. Between two groups it waits for the
     /// inbox and for nothing else, so the runtime's other work neither delays it nor is delayed.
-    pub fn start_on_thread(engine: impl Engine, handover: &Arc<HandOver>) -> Result<Self, StoreError> {
+    pub fn start_on_thread(
+        engine: impl WriteTransaction,
+        handover: &Arc<HandOver>,
+    ) -> Result<Self, StoreError> {
         let mut writers = Self::of(1);
         let writer = writers.writer(engine, handover);
         let (inbox, runtime) = (writers.inbox.clone(), Handle::current());
@@ -78,11 +81,11 @@ impl Writers {
             commits: Arc::default(),
             generation: Arc::default(),
             refusal: Mutex::default(),
-            pulse: Pulse::default(),
+            pulse: WriteProbe::default(),
         }
     }
 
-    fn writer<E: Engine>(&self, engine: E, handover: &Arc<HandOver>) -> Writer<E> {
+    fn writer<E: WriteTransaction>(&self, engine: E, handover: &Arc<HandOver>) -> Writer<E> {
         let (commits, generation) = (self.commits.clone(), self.generation.clone());
         Writer { engine, handover: handover.clone(), commits, generation }
     }
@@ -110,7 +113,7 @@ impl Writers {
         }
     }
 
-    async fn ask(&self, job: Job) -> Result<Answer, StoreError> {
+    async fn ask(&self, job: Job) -> Result<JobAnswer, StoreError> {
         if let Some(refusal) = self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone() {
             return Err(refusal);
         }
@@ -128,28 +131,28 @@ impl Writers {
     ) -> Result<Vec<Acceptance>, StoreError> {
         let messages = messages.into_iter().map(|message| PackedMessage::new(message, packing)).collect();
         match self.ask(Job::Accept(messages)).await? {
-            Answer::Accepted(acceptances) => Ok(acceptances),
+            JobAnswer::Accepted(acceptances) => Ok(acceptances),
             _ => Err(mismatched()),
         }
     }
 
-    pub async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+    pub async fn claim(&self, request: ClaimRequest) -> Result<Vec<ClaimedMessage>, StoreError> {
         match self.ask(Job::Claim(request)).await? {
-            Answer::Claimed(claimed) => Ok(claimed),
+            JobAnswer::Claimed(claimed) => Ok(claimed),
             _ => Err(mismatched()),
         }
     }
 
     pub async fn wire_commit(&self, commits: Vec<WireCommit>) -> Result<Vec<bool>, StoreError> {
         match self.ask(Job::WireCommit(commits)).await? {
-            Answer::Held(held) => Ok(held),
+            JobAnswer::Held(held) => Ok(held),
             _ => Err(mismatched()),
         }
     }
 
-    pub async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
+    pub async fn apply(&self, changes: Vec<MessageChange>) -> Result<Vec<bool>, StoreError> {
         match self.ask(Job::Apply(changes)).await? {
-            Answer::Held(held) => Ok(held),
+            JobAnswer::Held(held) => Ok(held),
             _ => Err(mismatched()),
         }
     }
@@ -158,7 +161,7 @@ impl Writers {
     pub async fn ping(&self) -> Result<(), StoreError> {
         let write = async {
             match self.ask(Job::Ping).await? {
-                Answer::Pinged => Ok(()),
+                JobAnswer::Pinged => Ok(()),
                 _ => Err(mismatched()),
             }
         };
@@ -167,35 +170,35 @@ impl Writers {
 
     pub async fn claim_preparation(&self, request: PrepareRequest) -> Result<Vec<ToPrepare>, StoreError> {
         match self.ask(Job::Prepare(request)).await? {
-            Answer::ToPrepare(claimed) => Ok(claimed),
+            JobAnswer::ToPrepare(claimed) => Ok(claimed),
             _ => Err(mismatched()),
         }
     }
 
     pub async fn write_blobs(&self, job: BlobJob) -> Result<Vec<BlobName>, StoreError> {
         match self.ask(Job::Blobs(job)).await? {
-            Answer::Blobs(names) => Ok(names),
+            JobAnswer::Blobs(names) => Ok(names),
             _ => Err(mismatched()),
         }
     }
 
-    pub async fn retain(&self, job: RetainJob) -> Result<Erased, StoreError> {
+    pub async fn retain(&self, job: RetainJob) -> Result<ErasureCounts, StoreError> {
         match self.ask(Job::Retain(job)).await? {
-            Answer::Retained(done) => Ok(done),
+            JobAnswer::Retained(done) => Ok(done),
             _ => Err(mismatched()),
         }
     }
 
-    pub async fn report(&self, job: ReportJob) -> Result<Reported, StoreError> {
+    pub async fn report(&self, job: ReportJob) -> Result<ReportAnswer, StoreError> {
         match self.ask(Job::Report(job)).await? {
-            Answer::Reported(reported) => Ok(reported),
+            JobAnswer::Reported(reported) => Ok(reported),
             _ => Err(mismatched()),
         }
     }
 
-    pub async fn inbound(&self, job: InboundJob) -> Result<Handled, StoreError> {
+    pub async fn inbound(&self, job: InboundJob) -> Result<InboundAnswer, StoreError> {
         match self.ask(Job::Inbound(job)).await? {
-            Answer::Inbound(handled) => Ok(handled),
+            JobAnswer::Inbound(handled) => Ok(handled),
             _ => Err(mismatched()),
         }
     }
@@ -204,12 +207,12 @@ impl Writers {
         &self,
         change: DirectoryChange,
         audit: Option<AuditEntry>,
-    ) -> Result<Changed, StoreError> {
+    ) -> Result<ChangeResult, StoreError> {
         let changed = self.ask(Job::Directory(Box::new((change, audit)))).await;
         // Also where it failed: the answer to a commit may have been lost. What wakes an account has risen before.
         self.generation.fetch_add(1, Ordering::AcqRel);
         match changed? {
-            Answer::Changed(changed) => Ok(changed),
+            JobAnswer::Changed(changed) => Ok(changed),
             _ => Err(mismatched()),
         }
     }

@@ -6,28 +6,28 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use postway_domain::{EventKind, LaneId, MessageUid, State, TenantId, Time};
+use postway_domain::{EventKind, LaneId, MessageState, MessageUid, TenantId, Time};
 
 use super::claim::ids;
 use crate::{
     error::StoreError,
-    journal::{self, Happening, Journal},
+    journal::{self, AppendedEvent, EventJournal},
     record::NewEvent,
     sql::{
-        Session,
-        multi_row::{Multi, MultiSql},
+        SqlSession,
+        multi_row::{MultiRow, MultiRowSql},
         values,
     },
 };
 
 const MESSAGES: &str = "SELECT uid, tenant, lane, event_seq FROM message WHERE uid IN (";
 /// In the order of ids, so that two transactions that add to the same messages lock them in the same order.
-static LOCK: MultiSql = MultiSql {
-    sqlite: Multi::new(MESSAGES, 1, ")"),
-    postgres: Multi::new(MESSAGES, 1, ") ORDER BY uid FOR UPDATE"),
-    mysql: Multi::new(MESSAGES, 1, ") ORDER BY uid FOR UPDATE"),
+static LOCK: MultiRowSql = MultiRowSql {
+    sqlite: MultiRow::new(MESSAGES, 1, ")"),
+    postgres: MultiRow::new(MESSAGES, 1, ") ORDER BY uid FOR UPDATE"),
+    mysql: MultiRow::new(MESSAGES, 1, ") ORDER BY uid FOR UPDATE"),
 };
-static COUNT: Multi = Multi::new(
+static COUNT: MultiRow = MultiRow::new(
     "UPDATE message SET event_seq = event_seq + ?, updated_at = CASE WHEN updated_at > ? THEN updated_at ELSE ? END \
      WHERE uid IN (",
     1,
@@ -35,7 +35,7 @@ static COUNT: Multi = Multi::new(
 );
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     vec![LOCK.sample(), COUNT.sample().into()]
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct MessageHistories {
 impl MessageHistories {
     /// Locks those of these messages that exist.
     pub async fn lock(
-        session: &mut dyn Session,
+        session: &mut dyn SqlSession,
         uids: impl Iterator<Item = MessageUid>,
     ) -> Result<Self, StoreError> {
         let uids: Vec<MessageUid> = uids.collect::<BTreeSet<_>>().into_iter().collect();
@@ -89,7 +89,7 @@ impl MessageHistories {
     /// Adds an event, and notes it in the journal. Does nothing for a removed message.
     pub fn add(
         &mut self,
-        journal: &mut Journal,
+        journal: &mut EventJournal,
         uid: MessageUid,
         at: Time,
         kind: EventKind,
@@ -101,13 +101,13 @@ impl MessageHistories {
         target.latest = target.latest.max(Some(at));
         let seq = target.event_seq;
         // The state only says how a doubt was resolved, and no report is about that.
-        let happening = Happening { uid, seq, at, kind, to: State::Sent };
+        let happening = AppendedEvent { uid, seq, at, kind, to: MessageState::Sent };
         journal.note(&target.tenant, target.lane, happening);
         self.events.push((uid, seq, at, NewEvent { kind, data }));
     }
 
     /// Writes the added events.
-    pub async fn write(self, session: &mut dyn Session) -> Result<(), StoreError> {
+    pub async fn write(self, session: &mut dyn SqlSession) -> Result<(), StoreError> {
         let mut alike: BTreeMap<(i64, Time), Vec<MessageUid>> = BTreeMap::new();
         for (uid, target) in &self.targets {
             if let Some(latest) = target.latest {

@@ -13,11 +13,11 @@ use postway_domain::{InboundState, Incarnation, MessageUid, Time, id::RuleId, in
 use super::turns::RouteTurns;
 use crate::{
     error::StoreError,
-    record::{Body, MailboxKey, RouteRequest, RouteState, ToRoute},
+    record::{MailToProcess, MailboxKey, ProcessRequest, ProcessingState, StoredBody},
     sql::{
-        Row, Session, Sql, Value,
+        Row, SqlSession, SqlText, Value,
         decode::{self, coded},
-        multi_row::Multi,
+        multi_row::MultiRow,
         values,
     },
 };
@@ -37,12 +37,13 @@ macro_rules! waiting {
         )
     };
 }
-pub(crate) const COUNT: Sql = Sql::same(concat!(
+pub(crate) const COUNT: SqlText = SqlText::same(concat!(
     "SELECT COUNT(*) FROM (",
     waiting!("i.due_at", "i.due_at <= ? LIMIT ?"),
     ") AS waiting"
 ));
-pub(crate) const NEXT: Sql = Sql::same(waiting!("i.due_at", "i.due_at > ? ORDER BY i.due_at LIMIT 1"));
+pub(crate) const NEXT: SqlText =
+    SqlText::same(waiting!("i.due_at", "i.due_at > ? ORDER BY i.due_at LIMIT 1"));
 /// The first due mail of every mailbox. The order names all columns of the index, or MySQL would sort.
 macro_rules! heads {
     ($from:literal) => {
@@ -55,8 +56,8 @@ macro_rules! heads {
         )
     };
 }
-pub(crate) const HEADS: Sql =
-    Sql::or_mysql(heads!("inbound i"), heads!("inbound i FORCE INDEX (inbound_mailbox_due)"));
+pub(crate) const HEADS: SqlText =
+    SqlText::or_mysql(heads!("inbound i"), heads!("inbound i FORCE INDEX (inbound_mailbox_due)"));
 macro_rules! due {
     ($from:literal, $of:literal, $end:literal) => {
         concat!(
@@ -72,7 +73,7 @@ macro_rules! due {
 }
 /// Skips rows that another transaction has locked. PostgreSQL would follow the index over all mailboxes,
 /// because none is a constant in its plan, unless row values are compared.
-pub(crate) const DUE: Sql = Sql::of_each(
+pub(crate) const DUE: SqlText = SqlText::of_each(
     due!(
         "inbound",
         "tenant = ? AND mailbox = ? AND due_at >= ? AND tenant = ? AND mailbox = ? AND due_at <= ? ORDER BY due_at, uid",
@@ -90,28 +91,29 @@ pub(crate) const DUE: Sql = Sql::of_each(
         " FOR UPDATE SKIP LOCKED"
     ),
 );
-static LEASE: Multi = Multi::new(
+static LEASE: MultiRow = MultiRow::new(
     "UPDATE inbound SET state = 1, due_at = NULL, lease_node = ?, lease_token = ?, lease_until = ?, updated_at = ? \
      WHERE uid IN (",
     1,
     ")",
 );
-static BODIES: Multi = Multi::new("SELECT uid, size, raw, raw_blob FROM inbound_body WHERE uid IN (", 1, ")");
-pub(crate) static MESSAGES: Multi = Multi::new(
+static BODIES: MultiRow =
+    MultiRow::new("SELECT uid, size, raw, raw_blob FROM inbound_body WHERE uid IN (", 1, ")");
+pub(crate) static MESSAGES: MultiRow = MultiRow::new(
     "SELECT uid, rule, message FROM inbound_message WHERE uid IN (",
     1,
     ") ORDER BY uid, message, rule",
 );
-pub(crate) const HOLDERS: Sql =
-    Sql::same("SELECT DISTINCT lease_node FROM inbound WHERE lease_node IS NOT NULL");
-pub(crate) const LOST: Sql = Sql::of_each(
+pub(crate) const HOLDERS: SqlText =
+    SqlText::same("SELECT DISTINCT lease_node FROM inbound WHERE lease_node IS NOT NULL");
+pub(crate) const LOST: SqlText = SqlText::of_each(
     "SELECT uid FROM inbound WHERE lease_node = ? AND lease_until <= ? LIMIT ?",
     "SELECT uid FROM inbound WHERE lease_node = ? AND lease_until <= ? LIMIT ? FOR UPDATE SKIP LOCKED",
     "SELECT uid FROM inbound WHERE lease_node = ? AND lease_until <= ? LIMIT ? FOR UPDATE SKIP LOCKED",
 );
 macro_rules! give_back {
     ($counts:literal) => {
-        Multi::new(
+        MultiRow::new(
             concat!(
                 "UPDATE inbound SET state = CASE WHEN settled_at IS NULL THEN 5 ELSE 2 END, due_at = ?, updated_at = ?, ",
                 $counts,
@@ -123,22 +125,22 @@ macro_rules! give_back {
     };
 }
 /// For mail whose process died.
-static GIVE_BACK_OF_DEAD: Multi = give_back!("lost_leases = lost_leases + 1");
+static GIVE_BACK_OF_DEAD: MultiRow = give_back!("lost_leases = lost_leases + 1");
 /// For mail whose process lives, but did not finish in time.
-static GIVE_BACK_OF_LATE: Multi = give_back!("tries = tries + 1, attempts = attempts + 1");
+static GIVE_BACK_OF_LATE: MultiRow = give_back!("tries = tries + 1, attempts = attempts + 1");
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     let multi = [&LEASE, &BODIES, &MESSAGES, &GIVE_BACK_OF_DEAD, &GIVE_BACK_OF_LATE]
         .map(|multi| multi.sample().into());
     [COUNT, NEXT, HEADS, DUE, HOLDERS, LOST].into_iter().chain(multi).collect()
 }
 
 /// Which mail waits to be processed.
-pub(crate) async fn state(session: &mut dyn Session, now: Time) -> Result<RouteState, StoreError> {
+pub(crate) async fn state(session: &mut dyn SqlSession, now: Time) -> Result<ProcessingState, StoreError> {
     let due = session.rows(COUNT, values![now, COUNTED_MAX]).await?;
     let next = session.rows(NEXT, values![now]).await?;
-    Ok(RouteState {
+    Ok(ProcessingState {
         due: due.first().map_or(Ok(0), |row| row.u32(0))?,
         next_due_at: next.first().map(|row| row.time(0)).transpose()?,
     })
@@ -146,16 +148,16 @@ pub(crate) async fn state(session: &mut dyn Session, now: Time) -> Result<RouteS
 
 /// Leases due mail: some of each tenant, beginning with the tenant that has least leased.
 pub(crate) async fn claim(
-    session: &mut dyn Session,
-    request: &RouteRequest,
-) -> Result<Vec<ToRoute>, StoreError> {
+    session: &mut dyn SqlSession,
+    request: &ProcessRequest,
+) -> Result<Vec<MailToProcess>, StoreError> {
     let mut heads: Vec<(Time, MailboxKey)> = Vec::new();
     for row in session.rows(HEADS, values![request.now]).await? {
         if let Some(due_at) = row.opt_time(2)? {
             heads.push((due_at, MailboxKey { tenant: row.parsed(0)?, mailbox: row.parsed(1)? }));
         }
     }
-    let mut claimed: Vec<ToRoute> = Vec::new();
+    let mut claimed: Vec<MailToProcess> = Vec::new();
     let mut turns = RouteTurns::new(heads, request);
     // By mailbox: mail found in an earlier turn is not leased yet, and is found again.
     let mut known: HashMap<MailboxKey, HashSet<MessageUid>> = HashMap::new();
@@ -181,7 +183,7 @@ pub(crate) async fn claim(
         let place = [values![node, token, lease.until, request.now], ids(run)].concat();
         session.execute(sql.into(), place).await?;
     }
-    let mut bodies: HashMap<MessageUid, Body> = HashMap::with_capacity(uids.len());
+    let mut bodies: HashMap<MessageUid, StoredBody> = HashMap::with_capacity(uids.len());
     for (sql, run) in BODIES.runs(&uids) {
         for row in session.rows(sql.into(), ids(run)).await? {
             if let Some(body) = read_body(&row, 1)? {
@@ -206,15 +208,15 @@ pub(crate) fn ids(uids: &[MessageUid]) -> Vec<Value> {
     uids.iter().map(|uid| Value::from(uid.as_bytes())).collect()
 }
 
-fn read(row: &Row, key: &MailboxKey) -> Result<ToRoute, StoreError> {
-    Ok(ToRoute {
+fn read(row: &Row, key: &MailboxKey) -> Result<MailToProcess, StoreError> {
+    Ok(MailToProcess {
         uid: uid_of(row)?,
         key: key.clone(),
         folder: row.text(1)?.to_owned(),
         uid_validity: row.u32(2)?,
         imap_uid: row.u32(3)?,
         digest: row.id32(4)?,
-        body: Body::EMPTY,
+        body: StoredBody::EMPTY,
         before: coded(row.int(5)?, InboundState::from_code)?,
         tries: row.int(6)?,
         arrived_at: row.opt_time(7)?,
@@ -227,14 +229,14 @@ fn read(row: &Row, key: &MailboxKey) -> Result<ToRoute, StoreError> {
 }
 
 /// The body from the columns `size`, `raw` and `raw_blob`, which begin at `first`.
-pub(crate) fn read_body(row: &Row, first: usize) -> Result<Option<Body>, StoreError> {
+pub(crate) fn read_body(row: &Row, first: usize) -> Result<Option<StoredBody>, StoreError> {
     let inline = row.opt_bytes(first + 1)?.map(Bytes::copy_from_slice);
     decode::body(inline, row.opt_text(first + 2)?, row.opt_int(first)?)
 }
 
 /// The messages sent because of these mails, by rule.
 pub(crate) async fn messages_of(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     uids: &[MessageUid],
 ) -> Result<HashMap<MessageUid, Vec<(RuleId, MessageUid)>>, StoreError> {
     let mut messages: HashMap<MessageUid, Vec<(RuleId, MessageUid)>> = HashMap::new();
@@ -249,7 +251,7 @@ pub(crate) async fn messages_of(
 
 /// Reclaims mail that is leased to an incarnation not in `alive`, or past its backstop.
 pub(crate) async fn reclaim(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     alive: &[Incarnation],
     now: Time,
     limit: u32,

@@ -6,8 +6,8 @@ use postway_domain::{Contact, TenantId, id::ContactId};
 use super::hold_names;
 use crate::{
     error::StoreError,
-    record::Changed,
-    sql::{Row, Session, Sql, is_new, values, was_there},
+    record::ChangeResult,
+    sql::{Row, SqlSession, SqlText, is_new, values, was_there},
 };
 
 macro_rules! insert {
@@ -25,17 +25,17 @@ macro_rules! select {
     };
 }
 
-const CREATE: Sql = Sql::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
-const UPDATE: Sql = Sql::same(
+const CREATE: SqlText = SqlText::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
+const UPDATE: SqlText = SqlText::same(
     "UPDATE contact SET name = ?, name_key = ?, addresses = ?, version = ?, updated_at = ? \
      WHERE tenant = ? AND id = ? AND version = ?",
 );
-const DELETE: Sql = Sql::same("DELETE FROM contact WHERE tenant = ? AND id = ?");
-const FIND: Sql = Sql::same(select!("WHERE tenant = ? AND id = ?"));
-const NAMED: Sql = Sql::same(select!("WHERE tenant = ? AND name_key = ?"));
-const LIST: Sql = Sql::same(select!("WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?"));
+const DELETE: SqlText = SqlText::same("DELETE FROM contact WHERE tenant = ? AND id = ?");
+const FIND: SqlText = SqlText::same(select!("WHERE tenant = ? AND id = ?"));
+const NAMED: SqlText = SqlText::same(select!("WHERE tenant = ? AND name_key = ?"));
+const LIST: SqlText = SqlText::same(select!("WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?"));
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[CREATE, UPDATE, DELETE, FIND, NAMED, LIST];
+pub(crate) const STATEMENTS: &[SqlText] = &[CREATE, UPDATE, DELETE, FIND, NAMED, LIST];
 
 /// The digest that a name is found by, because names are longer than some indexes allow.
 fn key_of(name: &str) -> Vec<u8> {
@@ -47,7 +47,10 @@ fn addresses_json(contact: &Contact) -> String {
 }
 
 /// Creates a contact; `Exists` if its id or its name is taken.
-pub(crate) async fn create(session: &mut dyn Session, contact: &Contact) -> Result<Changed, StoreError> {
+pub(crate) async fn create(
+    session: &mut dyn SqlSession,
+    contact: &Contact,
+) -> Result<ChangeResult, StoreError> {
     hold_names(session, &contact.tenant).await?;
     let values = values![
         contact.tenant.as_str(),
@@ -64,14 +67,14 @@ pub(crate) async fn create(session: &mut dyn Session, contact: &Contact) -> Resu
 
 /// Replaces a contact if its stored version is `expected`; `Exists` if another has its name.
 pub(crate) async fn update(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     contact: &Contact,
     expected: i64,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     hold_names(session, &contact.tenant).await?;
     let named = named(session, &contact.tenant, &contact.name).await?;
     if named.is_some_and(|other| other.id != contact.id) {
-        return Ok(Changed::Exists);
+        return Ok(ChangeResult::Exists);
     }
     let values = values![
         contact.name.as_str(),
@@ -83,19 +86,19 @@ pub(crate) async fn update(
         contact.id.as_str(),
         expected,
     ];
-    Ok(if session.execute(UPDATE, values).await? == 1 { Changed::Done } else { Changed::Stale })
+    Ok(if session.execute(UPDATE, values).await? == 1 { ChangeResult::Done } else { ChangeResult::Stale })
 }
 
 pub(crate) async fn delete(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     id: &ContactId,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     session.execute(DELETE, values![tenant.as_str(), id.as_str()]).await.map(was_there)
 }
 
 pub(crate) async fn find(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     id: &ContactId,
 ) -> Result<Option<Contact>, StoreError> {
@@ -103,7 +106,7 @@ pub(crate) async fn find(
 }
 
 pub(crate) async fn named(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     name: &str,
 ) -> Result<Option<Contact>, StoreError> {
@@ -111,7 +114,7 @@ pub(crate) async fn named(
 }
 
 pub(crate) async fn list(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     after: Option<&ContactId>,
     limit: u32,

@@ -3,13 +3,13 @@
 //! The cursor has its own row, because it changes with every page. The row is also the fence of a mailbox:
 //! registering a page locks it first.
 
-use postway_domain::{TenantId, inbound::Cursor};
+use postway_domain::{TenantId, inbound::FolderCursor};
 
 use super::mailboxes::key_of;
 use crate::{
     error::StoreError,
     record::{MailboxKey, MailboxNote, MailboxState},
-    sql::{Row, Session, Sql, values},
+    sql::{Row, SqlSession, SqlText, values},
 };
 
 macro_rules! select {
@@ -23,29 +23,29 @@ macro_rules! select {
     };
 }
 
-const NOTE_DONE: Sql = Sql::same(
+const NOTE_DONE: SqlText = SqlText::same(
     "UPDATE mailbox_state SET uid_next = COALESCE(?, uid_next), scanned_at = ?, error = NULL, error_since = NULL \
      WHERE tenant = ? AND mailbox = ? AND deleted = 0",
 );
-const NOTE_ERROR: Sql = Sql::same(
+const NOTE_ERROR: SqlText = SqlText::same(
     "UPDATE mailbox_state SET uid_next = COALESCE(?, uid_next), error = ?, error_since = COALESCE(error_since, ?) \
      WHERE tenant = ? AND mailbox = ? AND deleted = 0",
 );
-const FIND: Sql = Sql::same(select!(" AND tenant = ? AND mailbox = ?"));
-const OF_TENANT: Sql = Sql::same(select!(" AND tenant = ? ORDER BY mailbox"));
-const ALL: Sql = Sql::same(select!(
+const FIND: SqlText = SqlText::same(select!(" AND tenant = ? AND mailbox = ?"));
+const OF_TENANT: SqlText = SqlText::same(select!(" AND tenant = ? ORDER BY mailbox"));
+const ALL: SqlText = SqlText::same(select!(
     " AND tenant IN (SELECT t.id FROM tenant t WHERE t.deleted_at IS NULL) ORDER BY tenant, mailbox"
 ));
-const LOCK: Sql = Sql::of_each(
+const LOCK: SqlText = SqlText::of_each(
     select!(" AND tenant = ? AND mailbox = ?"),
     select!(" AND tenant = ? AND mailbox = ? FOR UPDATE"),
     select!(" AND tenant = ? AND mailbox = ? FOR UPDATE"),
 );
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[NOTE_DONE, NOTE_ERROR, FIND, OF_TENANT, ALL, LOCK];
+pub(crate) const STATEMENTS: &[SqlText] = &[NOTE_DONE, NOTE_ERROR, FIND, OF_TENANT, ALL, LOCK];
 
 /// Records the result of a poll.
-pub(crate) async fn note(session: &mut dyn Session, note: &MailboxNote) -> Result<(), StoreError> {
+pub(crate) async fn note(session: &mut dyn SqlSession, note: &MailboxNote) -> Result<(), StoreError> {
     let (sql, said) = match &note.error {
         None => (NOTE_DONE, values![note.uid_next, note.at]),
         Some(error) => (NOTE_ERROR, values![note.uid_next, error.as_str(), note.at]),
@@ -54,7 +54,7 @@ pub(crate) async fn note(session: &mut dyn Session, note: &MailboxNote) -> Resul
 }
 
 pub(crate) async fn list(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: Option<&TenantId>,
 ) -> Result<Vec<MailboxState>, StoreError> {
     let rows = match tenant {
@@ -65,7 +65,7 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn find(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     key: &MailboxKey,
 ) -> Result<Option<MailboxState>, StoreError> {
     session.rows(FIND, key_of(key)).await?.first().map(read).transpose()
@@ -73,7 +73,7 @@ pub(crate) async fn find(
 
 /// The cursor, locked until the transaction ends. `None` if the mailbox was deleted.
 pub(crate) async fn lock(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     key: &MailboxKey,
 ) -> Result<Option<MailboxState>, StoreError> {
     session.rows(LOCK, key_of(key)).await?.first().map(read).transpose()
@@ -83,7 +83,7 @@ pub(crate) async fn lock(
 fn read(row: &Row) -> Result<MailboxState, StoreError> {
     let cursor = match (row.opt_u32(2)?, row.opt_u32(3)?, row.opt_u32(5)?) {
         (Some(uid_validity), Some(last_uid), Some(old_through)) => {
-            Some(Cursor { uid_validity, last_uid, not_before: row.opt_time(4)?, old_through })
+            Some(FolderCursor { uid_validity, last_uid, not_before: row.opt_time(4)?, old_through })
         }
         _ => None,
     };

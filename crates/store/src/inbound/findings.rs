@@ -10,35 +10,35 @@ use super::{append_events::MessageHistories, claim::ids, receipts};
 use crate::{
     admin,
     error::StoreError,
-    journal::Journal,
-    record::{NewReceipt, Routed, Suppression},
+    journal::EventJournal,
+    record::{InboundMailResult, NewReceipt, SuppressionRecord},
     sql::{
-        Session,
+        SqlSession,
         decode::coded,
-        multi_row::{Multi, MultiSql},
+        multi_row::{MultiRow, MultiRowSql},
         values,
     },
 };
 
-static SHOWN: Multi = Multi::of_pieces(
+static SHOWN: MultiRow = MultiRow::of_pieces(
     "SELECT uid, position, outcome, bounce FROM recipient WHERE ",
     "(uid = ? AND position = ?)",
     " OR ",
     "",
 );
-static SHOW: MultiSql = MultiSql {
-    sqlite: Multi::new(
+static SHOW: MultiRowSql = MultiRowSql {
+    sqlite: MultiRow::new(
         "UPDATE recipient SET outcome = v.column3, bounce = v.column4 FROM (VALUES ",
         4,
         ") AS v WHERE recipient.uid = v.column1 AND recipient.position = v.column2",
     ),
-    postgres: Multi::of_pieces(
+    postgres: MultiRow::of_pieces(
         "UPDATE recipient SET outcome = v.column3, bounce = v.column4 FROM (VALUES ",
         "(CAST(? AS BYTEA),CAST(? AS BIGINT),CAST(? AS BIGINT),CAST(? AS TEXT))",
         ",",
         ") AS v WHERE recipient.uid = v.column1 AND recipient.position = v.column2",
     ),
-    mysql: Multi::of_pieces(
+    mysql: MultiRow::of_pieces(
         "UPDATE (",
         "SELECT CAST(? AS BINARY(16)) AS uid, CAST(? AS SIGNED) AS place, CAST(? AS SIGNED) AS outcome, \
          CAST(? AS CHAR) AS bounce",
@@ -48,10 +48,10 @@ static SHOW: MultiSql = MultiSql {
     ),
 };
 
-static TOLD: Multi = Multi::new("SELECT uid, kind, data FROM event WHERE uid IN (", 1, ")");
+static TOLD: MultiRow = MultiRow::new("SELECT uid, kind, data FROM event WHERE uid IN (", 1, ")");
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     vec![SHOWN.sample().into(), SHOW.sample(), TOLD.sample().into()]
 }
 
@@ -62,7 +62,7 @@ type RecipientPosition = (MessageUid, u32);
 #[derive(Default)]
 struct FindingEffects<'r> {
     outcomes: BTreeMap<RecipientPosition, Vec<(EventKind, Option<&'r str>)>>,
-    suppressions: Vec<Suppression>,
+    suppressions: Vec<SuppressionRecord>,
     receipts: Vec<(MessageUid, MessageUid, &'r NewReceipt)>,
     answered: BTreeSet<MessageUid>,
 }
@@ -75,9 +75,9 @@ pub(crate) fn ends_waiting(kind: EventKind) -> bool {
 /// Writes the findings of these mails. Mails in `again` were processed before, so their earlier events are
 /// known and not written twice.
 pub(crate) async fn write(
-    session: &mut dyn Session,
-    journal: &mut Journal,
-    routed: &[&Routed],
+    session: &mut dyn SqlSession,
+    journal: &mut EventJournal,
+    routed: &[&InboundMailResult],
     again: &HashSet<MessageUid>,
 ) -> Result<(), StoreError> {
     let findings = || routed.iter().flat_map(|one| &one.findings);
@@ -137,7 +137,7 @@ pub(crate) async fn write(
 
 /// The existing events of these messages that findings could repeat.
 async fn history(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     uids: impl Iterator<Item = MessageUid>,
 ) -> Result<HashMap<MessageUid, Vec<(EventKind, Option<String>)>>, StoreError> {
     let uids: Vec<MessageUid> = uids.collect::<BTreeSet<_>>().into_iter().collect();
@@ -153,7 +153,7 @@ async fn history(
 
 /// Stores the worst reported outcome of each recipient; among equally bad ones, the latest.
 async fn show(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     outcomes: BTreeMap<RecipientPosition, Vec<(EventKind, Option<&str>)>>,
 ) -> Result<(), StoreError> {
     let places: Vec<RecipientPosition> = outcomes.keys().copied().collect();

@@ -5,19 +5,19 @@ use postway_domain::{Incarnation, MessageUid, TenantId, Time};
 use super::{claim, cursor, mails, reader_decisions, receipts, register, settle};
 use crate::{
     error::StoreError,
-    queue::transaction::Engine,
+    queue::transaction::WriteTransaction,
     record::{
-        Changed, InboundReplay, MailboxNote, ReaderDecision, Registered, Registration, RouteRequest, Routed,
-        ToRoute,
+        ChangeResult, InboundMailResult, InboundReplay, MailToProcess, MailboxNote, MailboxPage,
+        ProcessRequest, ReaderDecision, RegistrationResult,
     },
 };
 
 /// A write job for inbound mail.
 pub(crate) enum InboundJob {
-    Register(Registration),
+    Register(MailboxPage),
     Note(MailboxNote),
-    Claim(RouteRequest),
-    Settle(Vec<Routed>),
+    Claim(ProcessRequest),
+    Settle(Vec<InboundMailResult>),
     /// Reclaims up to the given number of mails that are leased to other incarnations than these, or past
     /// their backstop.
     Reclaim(Vec<Incarnation>, Time, u32),
@@ -31,12 +31,12 @@ pub(crate) enum InboundJob {
 }
 
 /// The answer to a job.
-pub(crate) enum Handled {
-    Registered(Registered),
-    Claimed(Vec<ToRoute>),
+pub(crate) enum InboundAnswer {
+    Registered(RegistrationResult),
+    Claimed(Vec<MailToProcess>),
     Held(Vec<bool>),
     Count(u32),
-    Changed(Changed),
+    Changed(ChangeResult),
 }
 
 impl InboundJob {
@@ -63,7 +63,10 @@ impl InboundJob {
 }
 
 /// Does a job inside the transaction under way.
-pub(crate) async fn write(engine: &mut impl Engine, job: &InboundJob) -> Result<Handled, StoreError> {
+pub(crate) async fn write(
+    engine: &mut impl WriteTransaction,
+    job: &InboundJob,
+) -> Result<InboundAnswer, StoreError> {
     let mut journal = std::mem::take(&mut engine.after().journal);
     let mut session = engine.session()?;
     let session_ref = &mut *session;
@@ -71,43 +74,49 @@ pub(crate) async fn write(engine: &mut impl Engine, job: &InboundJob) -> Result<
     let (handled, wakes) = match job {
         InboundJob::Register(page) => {
             let registered = register::register(session_ref, page).await?;
-            (Handled::Registered(registered), matches!(registered, Registered::Done { new: 1.., .. }))
+            (
+                InboundAnswer::Registered(registered),
+                matches!(registered, RegistrationResult::Done { new: 1.., .. }),
+            )
         }
         InboundJob::Note(note) => {
             cursor::note(session_ref, note).await?;
-            (Handled::Count(1), false)
+            (InboundAnswer::Count(1), false)
         }
-        InboundJob::Claim(request) => (Handled::Claimed(claim::claim(session_ref, request).await?), false),
+        InboundJob::Claim(request) => {
+            (InboundAnswer::Claimed(claim::claim(session_ref, request).await?), false)
+        }
         InboundJob::Settle(routed) => {
             let (held, is_due_again) = settle::settle(session_ref, &mut journal, routed).await?;
-            (Handled::Held(held), is_due_again)
+            (InboundAnswer::Held(held), is_due_again)
         }
         InboundJob::Reclaim(alive, now, limit) => {
             let count = claim::reclaim(session_ref, alive, *now, *limit).await?;
-            (Handled::Count(count), count > 0)
+            (InboundAnswer::Count(count), count > 0)
         }
         InboundJob::Replay(tenant, uid, now) => {
             let changed = mails::replay(session_ref, tenant, *uid, *now).await?;
-            (Handled::Changed(changed), changed == Changed::Done)
+            (InboundAnswer::Changed(changed), changed == ChangeResult::Done)
         }
         InboundJob::ReplayAll(replay) => {
             let count = mails::replay_all(session_ref, replay).await?;
-            (Handled::Count(count), count > 0)
+            (InboundAnswer::Count(count), count > 0)
         }
         InboundJob::Resolve(tenant, uid, now) => {
-            (Handled::Changed(mails::resolve(session_ref, tenant, *uid, *now).await?), false)
+            (InboundAnswer::Changed(mails::resolve(session_ref, tenant, *uid, *now).await?), false)
         }
         InboundJob::TimeOut(now, limit) => {
-            (Handled::Count(receipts::time_out(session_ref, &mut journal, *now, *limit).await?), false)
+            (InboundAnswer::Count(receipts::time_out(session_ref, &mut journal, *now, *limit).await?), false)
         }
-        InboundJob::Decide(decision) => {
-            (Handled::Changed(reader_decisions::write(session_ref, &mut journal, decision).await?), false)
-        }
+        InboundJob::Decide(decision) => (
+            InboundAnswer::Changed(reader_decisions::write(session_ref, &mut journal, decision).await?),
+            false,
+        ),
     };
     drop(session);
     let after = engine.after();
     after.journal = journal;
-    after.wrote |= !matches!(&handled, Handled::Claimed(claimed) if claimed.is_empty());
+    after.wrote |= !matches!(&handled, InboundAnswer::Claimed(claimed) if claimed.is_empty());
     after.inbound |= wakes;
     Ok(handled)
 }

@@ -4,13 +4,13 @@
 //! mailbox's state with the last slice.
 
 use aws_lc_rs::digest;
-use postway_domain::{TenantId, WatchedMailbox, mailbox::MailboxSettings, secret::Sealed};
+use postway_domain::{TenantId, WatchedMailbox, mailbox::MailboxSettings, secret::SealedSecret};
 
 use super::{cursor, hold_names, removal};
 use crate::{
     error::StoreError,
-    record::{Changed, MailboxKey, MailboxState},
-    sql::{Row, Session, Sql, Value, values, was_there},
+    record::{ChangeResult, MailboxKey, MailboxState},
+    sql::{Row, SqlSession, SqlText, Value, values, was_there},
 };
 
 macro_rules! insert {
@@ -27,34 +27,35 @@ macro_rules! select {
         concat!("SELECT tenant, id, settings, secret, version, created_at, updated_at FROM mailbox", $end)
     };
 }
-const CREATE: Sql = Sql::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
-const BEGIN: Sql = Sql::same("INSERT INTO mailbox_state (tenant, mailbox, deleted) VALUES (?, ?, 0)");
-const UPDATE: Sql = Sql::same(
+const CREATE: SqlText = SqlText::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
+const BEGIN: SqlText = SqlText::same("INSERT INTO mailbox_state (tenant, mailbox, deleted) VALUES (?, ?, 0)");
+const UPDATE: SqlText = SqlText::same(
     "UPDATE mailbox SET place = ?, port = ?, settings = ?, secret = ?, version = ?, updated_at = ? \
      WHERE tenant = ? AND id = ? AND version = ?",
 );
-const PLACE: Sql = Sql::same("SELECT place FROM mailbox WHERE tenant = ? AND id = ?");
-const AT_PLACE: Sql =
-    Sql::same("SELECT id FROM mailbox WHERE tenant = ? AND place = ? AND port = ? AND id <> ?");
-const DELETE: Sql = Sql::same("DELETE FROM mailbox WHERE tenant = ? AND id = ?");
-const DELETE_RULES: Sql = Sql::same("DELETE FROM rule WHERE tenant = ? AND mailbox = ?");
-const START_OVER: Sql = Sql::same(
+const PLACE: SqlText = SqlText::same("SELECT place FROM mailbox WHERE tenant = ? AND id = ?");
+const AT_PLACE: SqlText =
+    SqlText::same("SELECT id FROM mailbox WHERE tenant = ? AND place = ? AND port = ? AND id <> ?");
+const DELETE: SqlText = SqlText::same("DELETE FROM mailbox WHERE tenant = ? AND id = ?");
+const DELETE_RULES: SqlText = SqlText::same("DELETE FROM rule WHERE tenant = ? AND mailbox = ?");
+const START_OVER: SqlText = SqlText::same(
     "UPDATE mailbox_state SET uid_validity = NULL, last_uid = NULL, not_before = NULL, old_through = NULL, uid_next = NULL, \
      scanned_at = NULL, error = NULL, error_since = NULL WHERE tenant = ? AND mailbox = ?",
 );
-const MARK: Sql =
-    Sql::same("UPDATE mailbox_state SET deleted = 1 WHERE tenant = ? AND mailbox = ? AND deleted = 0");
-const MARKED: Sql = Sql::same("SELECT tenant, mailbox FROM mailbox_state WHERE deleted = 1");
-const MARKED_ONE: Sql =
-    Sql::same("SELECT tenant FROM mailbox_state WHERE deleted = 1 AND tenant = ? AND mailbox = ?");
-const END: Sql = Sql::same("DELETE FROM mailbox_state WHERE tenant = ? AND mailbox = ? AND deleted = 1");
-const FIND: Sql = Sql::same(select!(" WHERE tenant = ? AND id = ?"));
-const OF_TENANT: Sql = Sql::same(select!(" WHERE tenant = ? ORDER BY id"));
-const ALL: Sql = Sql::same(select!(
+const MARK: SqlText =
+    SqlText::same("UPDATE mailbox_state SET deleted = 1 WHERE tenant = ? AND mailbox = ? AND deleted = 0");
+const MARKED: SqlText = SqlText::same("SELECT tenant, mailbox FROM mailbox_state WHERE deleted = 1");
+const MARKED_ONE: SqlText =
+    SqlText::same("SELECT tenant FROM mailbox_state WHERE deleted = 1 AND tenant = ? AND mailbox = ?");
+const END: SqlText =
+    SqlText::same("DELETE FROM mailbox_state WHERE tenant = ? AND mailbox = ? AND deleted = 1");
+const FIND: SqlText = SqlText::same(select!(" WHERE tenant = ? AND id = ?"));
+const OF_TENANT: SqlText = SqlText::same(select!(" WHERE tenant = ? ORDER BY id"));
+const ALL: SqlText = SqlText::same(select!(
     " WHERE tenant IN (SELECT t.id FROM tenant t WHERE t.deleted_at IS NULL) ORDER BY tenant, id"
 ));
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[
+pub(crate) const STATEMENTS: &[SqlText] = &[
     CREATE,
     BEGIN,
     UPDATE,
@@ -99,7 +100,10 @@ pub(crate) fn key_of(key: &MailboxKey) -> Vec<Value> {
 }
 
 /// Creates a mailbox; `Exists` if its id, or its location and port, are taken.
-pub(crate) async fn create(session: &mut dyn Session, new: &WatchedMailbox) -> Result<Changed, StoreError> {
+pub(crate) async fn create(
+    session: &mut dyn SqlSession,
+    new: &WatchedMailbox,
+) -> Result<ChangeResult, StoreError> {
     hold_names(session, &new.tenant).await?;
     let values = values![
         new.tenant.as_str(),
@@ -113,7 +117,7 @@ pub(crate) async fn create(session: &mut dyn Session, new: &WatchedMailbox) -> R
         new.updated_at,
     ];
     if !session.insert(CREATE, values).await? {
-        return Ok(Changed::Exists);
+        return Ok(ChangeResult::Exists);
     }
     let key = MailboxKey { tenant: new.tenant.clone(), mailbox: new.id.clone() };
     // The mail of an earlier mailbox with this name must not count as this one's.
@@ -122,23 +126,23 @@ pub(crate) async fn create(session: &mut dyn Session, new: &WatchedMailbox) -> R
         session.execute(END, key_of(&key)).await?;
     }
     session.execute(BEGIN, key_of(&key)).await?;
-    Ok(Changed::Done)
+    Ok(ChangeResult::Done)
 }
 
 /// Replaces a mailbox if its stored version is `expected`. If its location changes, it is read from its
 /// start.
 pub(crate) async fn update(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     new: &WatchedMailbox,
     expected: i64,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     hold_names(session, &new.tenant).await?;
     let key = MailboxKey { tenant: new.tenant.clone(), mailbox: new.id.clone() };
     let place = place_of(&new.settings);
     let port = i64::from(new.settings.port);
     let others = values![new.tenant.as_str(), &place, port, new.id.as_str()];
     if !session.rows(AT_PLACE, others).await?.is_empty() {
-        return Ok(Changed::Exists);
+        return Ok(ChangeResult::Exists);
     }
     let before = session.rows(PLACE, key_of(&key)).await?;
     let before = before.first().map(|row| row.id32(0)).transpose()?;
@@ -154,19 +158,22 @@ pub(crate) async fn update(
         expected,
     ];
     if session.execute(UPDATE, values).await? != 1 {
-        return Ok(Changed::Stale);
+        return Ok(ChangeResult::Stale);
     }
     if before != Some(place) {
         session.execute(START_OVER, key_of(&key)).await?;
     }
-    Ok(Changed::Done)
+    Ok(ChangeResult::Done)
 }
 
 /// Deletes a mailbox with its rules and its mail.
-pub(crate) async fn delete(session: &mut dyn Session, key: &MailboxKey) -> Result<Changed, StoreError> {
+pub(crate) async fn delete(
+    session: &mut dyn SqlSession,
+    key: &MailboxKey,
+) -> Result<ChangeResult, StoreError> {
     // The state first: registering a page locks it.
     let marked = session.execute(MARK, key_of(key)).await.map(was_there)?;
-    if marked == Changed::Done {
+    if marked == ChangeResult::Done {
         session.execute(DELETE, key_of(key)).await?;
         session.execute(DELETE_RULES, key_of(key)).await?;
         forget_one(session, key).await?;
@@ -175,14 +182,14 @@ pub(crate) async fn delete(session: &mut dyn Session, key: &MailboxKey) -> Resul
 }
 
 /// Continues to remove deleted mailboxes.
-pub(crate) async fn forget(session: &mut dyn Session) -> Result<(), StoreError> {
+pub(crate) async fn forget(session: &mut dyn SqlSession) -> Result<(), StoreError> {
     for row in session.rows(MARKED, Vec::new()).await? {
         forget_one(session, &MailboxKey { tenant: row.parsed(0)?, mailbox: row.parsed(1)? }).await?;
     }
     Ok(())
 }
 
-async fn forget_one(session: &mut dyn Session, key: &MailboxKey) -> Result<(), StoreError> {
+async fn forget_one(session: &mut dyn SqlSession, key: &MailboxKey) -> Result<(), StoreError> {
     if removal::mailbox_slice(session, key).await? {
         session.execute(END, key_of(key)).await?;
     }
@@ -190,7 +197,7 @@ async fn forget_one(session: &mut dyn Session, key: &MailboxKey) -> Result<(), S
 }
 
 pub(crate) async fn list(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: Option<&TenantId>,
 ) -> Result<Vec<WatchedMailbox>, StoreError> {
     let rows = match tenant {
@@ -201,7 +208,7 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn find(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     key: &MailboxKey,
 ) -> Result<Option<(WatchedMailbox, MailboxState)>, StoreError> {
     let mailbox = session.rows(FIND, key_of(key)).await?.first().map(read).transpose()?;
@@ -214,7 +221,7 @@ fn read(row: &Row) -> Result<WatchedMailbox, StoreError> {
         tenant: row.parsed(0)?,
         id: row.parsed(1)?,
         settings: row.json(2)?,
-        secret: row.opt_bytes(3)?.map(|bytes| Sealed(bytes.to_vec())),
+        secret: row.opt_bytes(3)?.map(|bytes| SealedSecret(bytes.to_vec())),
         version: row.int(4)?,
         created_at: row.time(5)?,
         updated_at: row.time(6)?,

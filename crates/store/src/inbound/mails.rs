@@ -1,15 +1,17 @@
 //! Inbound mail as readers see it, and what operators do with it.
 
-use postway_domain::{Event, EventKind, InboundState, MessageUid, Status, TenantId, Time};
+use postway_domain::{EventKind, InboundState, MessageEvent, MessageStatus, MessageUid, TenantId, Time};
 
 use super::claim::{ids, read_body};
 use crate::{
     error::StoreError,
-    record::{Body, Changed, InboundFilter, InboundRecord, InboundReplay, InboundView, MailboxKey},
+    record::{
+        ChangeResult, InboundFilter, InboundRecord, InboundReplay, InboundView, MailboxKey, StoredBody,
+    },
     sql::{
-        Row, Session, Sql,
+        Row, SqlSession, SqlText,
         decode::{coded, tags},
-        multi_row::Multi,
+        multi_row::MultiRow,
         values,
     },
 };
@@ -33,7 +35,7 @@ macro_rules! select {
 /// are compared.
 macro_rules! list {
     ($of:literal, $columns:literal, $places:literal, $order:literal, $and:literal) => {
-        Sql::of_each(
+        SqlText::of_each(
             select!(
                 $of,
                 "uid < ? AND ",
@@ -74,18 +76,18 @@ macro_rules! list_of_mailbox {
     };
 }
 
-pub(crate) const LIST: Sql = list!("tenant = ? AND ", "tenant", "?", "tenant DESC", "");
-pub(crate) const LIST_OF_MAILBOX: Sql = list_of_mailbox!("");
-const LIST_OF_BOTH: Sql = list_of_mailbox!("state = ? AND ");
-pub(crate) const LIST_OF_STATE: Sql =
+pub(crate) const LIST: SqlText = list!("tenant = ? AND ", "tenant", "?", "tenant DESC", "");
+pub(crate) const LIST_OF_MAILBOX: SqlText = list_of_mailbox!("");
+const LIST_OF_BOTH: SqlText = list_of_mailbox!("state = ? AND ");
+pub(crate) const LIST_OF_STATE: SqlText =
     list!("tenant = ? AND state = ? AND ", "tenant, state", "?, ?", "tenant DESC, state DESC", "");
-const FIND: Sql = Sql::same(select!("tenant = ? AND uid = ?"));
-const EVENTS: Sql = Sql::same("SELECT seq, at, kind, data FROM event WHERE uid = ? ORDER BY seq");
-const MESSAGES: Sql = Sql::same(
+const FIND: SqlText = SqlText::same(select!("tenant = ? AND uid = ?"));
+const EVENTS: SqlText = SqlText::same("SELECT seq, at, kind, data FROM event WHERE uid = ? ORDER BY seq");
+const MESSAGES: SqlText = SqlText::same(
     "SELECT i.rule, i.message, m.status FROM inbound_message i LEFT JOIN message m ON m.uid = i.message \
      WHERE i.uid = ? ORDER BY i.message, i.rule",
 );
-const RAW: Sql = Sql::same(
+const RAW: SqlText = SqlText::same(
     "SELECT b.size, b.raw, b.raw_blob FROM inbound i JOIN inbound_body b ON b.uid = i.uid \
      WHERE i.uid = ? AND i.tenant = ?",
 );
@@ -100,16 +102,16 @@ macro_rules! replay {
         )
     };
 }
-const REPLAY: Sql = Sql::same(replay!("uid = ? AND tenant = ?"));
-static REPLAY_ALL: Multi = Multi::new(replay!("uid IN ("), 1, ")");
+const REPLAY: SqlText = SqlText::same(replay!("uid = ? AND tenant = ?"));
+static REPLAY_ALL: MultiRow = MultiRow::new(replay!("uid IN ("), 1, ")");
 /// Mail that waits for its first try is left.
-const RESOLVE: Sql = Sql::same(
+const RESOLVE: SqlText = SqlText::same(
     "UPDATE inbound SET resolved_at = ?, updated_at = ?, follow_up = NULL, \
      due_at = CASE WHEN state = 2 THEN NULL ELSE due_at END WHERE uid = ? AND tenant = ? AND resolved_at IS NULL",
 );
-const IS_THERE: Sql = Sql::same("SELECT uid FROM inbound WHERE uid = ? AND tenant = ?");
+const IS_THERE: SqlText = SqlText::same("SELECT uid FROM inbound WHERE uid = ? AND tenant = ?");
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[
+pub(crate) const STATEMENTS: &[SqlText] = &[
     LIST,
     LIST_OF_MAILBOX,
     LIST_OF_STATE,
@@ -125,7 +127,7 @@ pub(crate) const STATEMENTS: &[Sql] = &[
 
 /// A tenant's mail with ids from the first of `range` and below the second, the newest first.
 pub(crate) async fn list(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     filter: &InboundFilter,
     (first, before): (MessageUid, Option<MessageUid>),
@@ -147,7 +149,7 @@ pub(crate) async fn list(
 
 /// One mail with all that belongs to it.
 pub(crate) async fn find(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     uid: MessageUid,
 ) -> Result<Option<InboundRecord>, StoreError> {
@@ -155,11 +157,11 @@ pub(crate) async fn find(
     let Some(mail) = rows.first().map(read).transpose()? else { return Ok(None) };
     let mut record = InboundRecord { mail, messages: Vec::new(), events: Vec::new() };
     for row in session.rows(MESSAGES, values![uid.as_bytes()]).await? {
-        let status = row.opt_int(2)?.map(|code| coded(code, Status::from_code)).transpose()?;
+        let status = row.opt_int(2)?.map(|code| coded(code, MessageStatus::from_code)).transpose()?;
         record.messages.push((row.parsed(0)?, MessageUid::from_bytes(row.id16(1)?), status));
     }
     for row in session.rows(EVENTS, values![uid.as_bytes()]).await? {
-        record.events.push(Event {
+        record.events.push(MessageEvent {
             seq: row.int(0)?,
             at: row.time(1)?,
             kind: coded(row.int(2)?, EventKind::from_code)?,
@@ -171,26 +173,29 @@ pub(crate) async fn find(
 
 /// The bytes of a mail.
 pub(crate) async fn raw(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     uid: MessageUid,
-) -> Result<Option<Body>, StoreError> {
+) -> Result<Option<StoredBody>, StoreError> {
     let rows = session.rows(RAW, values![uid.as_bytes(), tenant.as_str()]).await?;
     rows.first().map_or(Ok(None), |row| read_body(row, 0))
 }
 
 /// Makes a settled mail due again.
 pub(crate) async fn replay(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     uid: MessageUid,
     now: Time,
-) -> Result<Changed, StoreError> {
-    changed(session, REPLAY, Changed::InUse, tenant, uid, now).await
+) -> Result<ChangeResult, StoreError> {
+    changed(session, REPLAY, ChangeResult::InUse, tenant, uid, now).await
 }
 
 /// Makes settled mails due again. Returns the number of mails.
-pub(crate) async fn replay_all(session: &mut dyn Session, replay: &InboundReplay) -> Result<u32, StoreError> {
+pub(crate) async fn replay_all(
+    session: &mut dyn SqlSession,
+    replay: &InboundReplay,
+) -> Result<u32, StoreError> {
     let (mut end, mut replayed) = (replay.end(), 0);
     // Mail that cannot be replayed is skipped, so that it does not keep the mail behind it from its turn.
     for _ in 0..REPLAY_PAGES_MAX {
@@ -214,28 +219,28 @@ pub(crate) async fn replay_all(session: &mut dyn Session, replay: &InboundReplay
 
 /// Marks a mail as resolved: no more reminders.
 pub(crate) async fn resolve(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     uid: MessageUid,
     now: Time,
-) -> Result<Changed, StoreError> {
-    changed(session, RESOLVE, Changed::Already, tenant, uid, now).await
+) -> Result<ChangeResult, StoreError> {
+    changed(session, RESOLVE, ChangeResult::Already, tenant, uid, now).await
 }
 
 async fn changed(
-    session: &mut dyn Session,
-    sql: Sql,
-    otherwise: Changed,
+    session: &mut dyn SqlSession,
+    sql: SqlText,
+    otherwise: ChangeResult,
     tenant: &TenantId,
     uid: MessageUid,
     now: Time,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     let place = || values![uid.as_bytes(), tenant.as_str()];
     if session.execute(sql, [values![now, now], place()].concat()).await? == 1 {
-        return Ok(Changed::Done);
+        return Ok(ChangeResult::Done);
     }
     let is_there = !session.rows(IS_THERE, place()).await?.is_empty();
-    Ok(if is_there { otherwise } else { Changed::Missing })
+    Ok(if is_there { otherwise } else { ChangeResult::Missing })
 }
 
 /// From the columns that [`select!`] names.

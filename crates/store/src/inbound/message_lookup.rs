@@ -7,23 +7,27 @@ use postway_domain::{MessageUid, Time};
 use super::claim::ids;
 use crate::{
     error::StoreError,
-    record::Traced,
-    sql::{Session, multi_row::Multi},
+    record::TracedMessage,
+    sql::{SqlSession, multi_row::MultiRow},
 };
 
-static MESSAGES: Multi = Multi::new("SELECT uid, tenant, created_at FROM message WHERE uid IN (", 1, ")");
-static RECIPIENTS: Multi =
-    Multi::new("SELECT uid, address FROM recipient WHERE uid IN (", 1, ") ORDER BY uid, position");
-static SENDERS: Multi = Multi::new("SELECT uid, sender FROM content WHERE uid IN (", 1, ")");
-static TRACES: Multi = Multi::new("SELECT uid, tenant FROM tombstone WHERE uid IN (", 1, ")");
+static MESSAGES: MultiRow =
+    MultiRow::new("SELECT uid, tenant, created_at FROM message WHERE uid IN (", 1, ")");
+static RECIPIENTS: MultiRow =
+    MultiRow::new("SELECT uid, address FROM recipient WHERE uid IN (", 1, ") ORDER BY uid, position");
+static SENDERS: MultiRow = MultiRow::new("SELECT uid, sender FROM content WHERE uid IN (", 1, ")");
+static TRACES: MultiRow = MultiRow::new("SELECT uid, tenant FROM tombstone WHERE uid IN (", 1, ")");
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     [&MESSAGES, &RECIPIENTS, &SENDERS, &TRACES].map(|multi| multi.sample().into()).to_vec()
 }
 
 /// Those of these messages that exist or have a tombstone, by id.
-pub(crate) async fn find(session: &mut dyn Session, uids: &[MessageUid]) -> Result<Vec<Traced>, StoreError> {
+pub(crate) async fn find(
+    session: &mut dyn SqlSession,
+    uids: &[MessageUid],
+) -> Result<Vec<TracedMessage>, StoreError> {
     let uids: Vec<MessageUid> = uids.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
     // In this order, so that a message that is removed in between is found as itself or by its tombstone.
     let mut recipients: BTreeMap<MessageUid, Vec<String>> = BTreeMap::new();
@@ -39,14 +43,14 @@ pub(crate) async fn find(session: &mut dyn Session, uids: &[MessageUid]) -> Resu
             senders.insert(MessageUid::from_bytes(row.id16(0)?), row.text(1)?.to_owned());
         }
     }
-    let mut traced: BTreeMap<MessageUid, Traced> = BTreeMap::new();
+    let mut traced: BTreeMap<MessageUid, TracedMessage> = BTreeMap::new();
     for (sql, run) in MESSAGES.runs(&uids) {
         for row in session.rows(sql.into(), ids(run)).await? {
             let uid = MessageUid::from_bytes(row.id16(0)?);
             let (tenant, created_at) = (row.parsed(1)?, row.time(2)?);
             let recipients = recipients.remove(&uid).unwrap_or_default();
             let sender = senders.remove(&uid).unwrap_or_default();
-            traced.insert(uid, Traced { uid, tenant, created_at, recipients, sender, gone: false });
+            traced.insert(uid, TracedMessage { uid, tenant, created_at, recipients, sender, gone: false });
         }
     }
     for (sql, run) in TRACES.runs(&uids) {
@@ -54,7 +58,7 @@ pub(crate) async fn find(session: &mut dyn Session, uids: &[MessageUid]) -> Resu
             let uid = MessageUid::from_bytes(row.id16(0)?);
             let (tenant, created_at) = (row.parsed(1)?, accepted_at(uid));
             let (recipients, sender) = Default::default();
-            let trace = Traced { uid, tenant, created_at, recipients, sender, gone: true };
+            let trace = TracedMessage { uid, tenant, created_at, recipients, sender, gone: true };
             traced.entry(uid).or_insert(trace);
         }
     }

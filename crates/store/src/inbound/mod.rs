@@ -28,7 +28,7 @@ mod tests;
 use postway_domain::TenantId;
 
 pub(crate) use findings::ends_waiting;
-pub(crate) use job::{Handled, InboundJob, write};
+pub(crate) use job::{InboundAnswer, InboundJob, write};
 pub(crate) use mailboxes::{forget, place_of};
 pub(crate) use message_lookup::accepted_at;
 pub(crate) use receipts::begin_waiting;
@@ -39,26 +39,26 @@ pub(crate) use turns::RouteTurns;
 
 use crate::{
     error::StoreError,
-    record::{Changed, DirectoryChange},
-    sql::{Session, Sql, values},
+    record::{ChangeResult, DirectoryChange},
+    sql::{SqlSession, SqlText, values},
 };
 
-const HOLD_NAMES: Sql = Sql::of_each(
+const HOLD_NAMES: SqlText = SqlText::of_each(
     "SELECT id FROM tenant WHERE id = ?",
     "SELECT id FROM tenant WHERE id = ? FOR UPDATE",
     "SELECT id FROM tenant WHERE id = ? FOR UPDATE",
 );
 
 /// Locks a tenant's names until the transaction ends, so that a free name stays free.
-async fn hold_names(session: &mut dyn Session, tenant: &TenantId) -> Result<(), StoreError> {
+async fn hold_names(session: &mut dyn SqlSession, tenant: &TenantId) -> Result<(), StoreError> {
     session.rows(HOLD_NAMES, values![tenant.as_str()]).await.map(drop)
 }
 
 /// Makes a change to mailboxes, rules or contacts.
 pub(crate) async fn change(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     change: &DirectoryChange,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     match change {
         DirectoryChange::CreateMailbox(mailbox) => mailboxes::create(session, mailbox).await,
         DirectoryChange::UpdateMailbox(mailbox, expected) => {
@@ -81,7 +81,7 @@ pub(crate) async fn change(
 
 /// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     let listed = [
         mailboxes::STATEMENTS,
         cursor::STATEMENTS,

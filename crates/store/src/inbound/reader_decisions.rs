@@ -9,17 +9,17 @@ use super::append_events::MessageHistories;
 use crate::{
     admin,
     error::StoreError,
-    journal::Journal,
-    record::{Changed, ReaderDecision, SuppressionReason},
-    sql::Session,
+    journal::EventJournal,
+    record::{ChangeResult, ReaderDecision, SuppressionReason},
+    sql::SqlSession,
 };
 
 /// Writes a decision, and the event of its message if that still exists.
 pub(crate) async fn write(
-    session: &mut dyn Session,
-    journal: &mut Journal,
+    session: &mut dyn SqlSession,
+    journal: &mut EventJournal,
     decision: &ReaderDecision,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     // Locks the message first and the list after it, in the order of settling inbound mail.
     let mut histories = MessageHistories::lock(session, std::iter::once(decision.message)).await?;
     let (is_changed, kind) = match decision.leaves {
@@ -34,11 +34,11 @@ pub(crate) async fn write(
         }
     };
     if !is_changed {
-        return Ok(Changed::Already);
+        return Ok(ChangeResult::Already);
     }
     if histories.is_of(decision.message, &decision.tenant) {
         histories.add(journal, decision.message, decision.at, kind, Some(decision.data()));
         histories.write(session).await?;
     }
-    Ok(Changed::Done)
+    Ok(ChangeResult::Done)
 }

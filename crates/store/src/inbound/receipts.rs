@@ -11,19 +11,20 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    journal::Journal,
-    record::{Body, Change, NewReceipt, ReceiptPlace, ReceiptView},
+    journal::EventJournal,
+    record::{MessageChange, NewReceipt, ReceiptPlace, StoredBody, StoredReceipt},
     sql::{
-        Row, Session, Sql,
-        multi_row::{Multi, MultiSql},
+        Row, SqlSession, SqlText,
+        multi_row::{MultiRow, MultiRowSql},
         values,
     },
 };
 
-static KNOWN: Multi = Multi::new("SELECT uid, digest, signature FROM pec_receipt WHERE uid IN (", 1, ")");
+static KNOWN: MultiRow =
+    MultiRow::new("SELECT uid, digest, signature FROM pec_receipt WHERE uid IN (", 1, ")");
 macro_rules! insert {
     ($end:literal) => {
-        Multi::new(
+        MultiRow::new(
             "INSERT INTO pec_receipt (uid, digest, inbound, kind, address, at, signature, detail, size, raw, raw_blob) VALUES ",
             11,
             $end,
@@ -38,55 +39,55 @@ macro_rules! insert_on_conflict {
     };
 }
 /// An existing row is the same receipt, stored before.
-static INSERT: MultiSql = MultiSql {
+static INSERT: MultiRowSql = MultiRowSql {
     sqlite: insert_on_conflict!(),
     postgres: insert_on_conflict!(),
     mysql: insert!(" ON DUPLICATE KEY UPDATE signature = VALUES(signature), detail = VALUES(detail)"),
 };
-const PAGE: Sql = Sql::same(
+const PAGE: SqlText = SqlText::same(
     "SELECT p.digest, p.inbound, p.kind, p.address, p.at, p.signature, p.detail, p.size \
      FROM pec_receipt p JOIN message m ON m.uid = p.uid WHERE p.uid = ? AND m.tenant = ? \
      AND (p.inbound > ? OR (p.inbound = ? AND p.digest > ?)) ORDER BY p.inbound, p.digest LIMIT ?",
 );
-const RAW: Sql = Sql::same(
+const RAW: SqlText = SqlText::same(
     "SELECT p.size, p.raw, p.raw_blob FROM pec_receipt p JOIN message m ON m.uid = p.uid \
      WHERE p.uid = ? AND p.digest = ? AND m.tenant = ?",
 );
-static WAIT: MultiSql = MultiSql {
-    sqlite: Multi::new("INSERT INTO pec_wait (uid, due_at) VALUES ", 2, " ON CONFLICT DO NOTHING"),
-    postgres: Multi::new("INSERT INTO pec_wait (uid, due_at) VALUES ", 2, " ON CONFLICT DO NOTHING"),
-    mysql: Multi::new(
+static WAIT: MultiRowSql = MultiRowSql {
+    sqlite: MultiRow::new("INSERT INTO pec_wait (uid, due_at) VALUES ", 2, " ON CONFLICT DO NOTHING"),
+    postgres: MultiRow::new("INSERT INTO pec_wait (uid, due_at) VALUES ", 2, " ON CONFLICT DO NOTHING"),
+    mysql: MultiRow::new(
         "INSERT INTO pec_wait (uid, due_at) VALUES ",
         2,
         " ON DUPLICATE KEY UPDATE due_at = pec_wait.due_at",
     ),
 };
-static END: Multi = Multi::new("DELETE FROM pec_wait WHERE uid IN (", 1, ")");
+static END: MultiRow = MultiRow::new("DELETE FROM pec_wait WHERE uid IN (", 1, ")");
 /// Skips rows that another transaction has locked.
-pub(crate) const DUE: Sql = Sql::of_each(
+pub(crate) const DUE: SqlText = SqlText::of_each(
     "SELECT uid FROM pec_wait WHERE due_at <= ? ORDER BY due_at LIMIT ?",
     "SELECT uid FROM pec_wait WHERE due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED",
     "SELECT uid FROM pec_wait WHERE due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED",
 );
 /// A receipt may arrive before the message is recorded as sent.
-static ANSWERED: Multi =
-    Multi::new("SELECT DISTINCT uid FROM event WHERE kind IN (22, 24, 25) AND uid IN (", 1, ")");
+static ANSWERED: MultiRow =
+    MultiRow::new("SELECT DISTINCT uid FROM event WHERE kind IN (22, 24, 25) AND uid IN (", 1, ")");
 /// Replaces a stored receipt that proves less.
-static SHOW: Multi = Multi::new(
+static SHOW: MultiRow = MultiRow::new(
     "UPDATE recipient SET outcome = 26 WHERE (outcome IS NULL OR outcome IN (18, 21, 22, 23)) AND uid IN (",
     1,
     ")",
 );
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     let multi = [&KNOWN, &END, &ANSWERED, &SHOW].map(|multi| multi.sample().into());
     [PAGE, RAW, DUE, WAIT.sample(), INSERT.sample()].into_iter().chain(multi).collect()
 }
 
 /// The stored receipts of these messages, by message and digest, with the state of their signatures.
 pub(crate) async fn known(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     uids: impl Iterator<Item = MessageUid>,
 ) -> Result<HashMap<(MessageUid, [u8; 32]), String>, StoreError> {
     let uids: Vec<MessageUid> = uids.collect::<BTreeSet<_>>().into_iter().collect();
@@ -102,7 +103,7 @@ pub(crate) async fn known(
 
 /// Stores receipts with their message and the mail that brought them, each once.
 pub(crate) async fn insert(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     receipts: &[(MessageUid, MessageUid, &NewReceipt)],
 ) -> Result<(), StoreError> {
     for (sql, run) in parts(receipts, |(.., receipt)| &receipt.body).flat_map(|part| INSERT.runs(part)) {
@@ -126,12 +127,12 @@ pub(crate) async fn insert(
 
 /// A page of a message's receipts in the order of arrival.
 pub(crate) async fn page(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     uid: MessageUid,
     after: Option<ReceiptPlace>,
     limit: u32,
-) -> Result<Vec<ReceiptView>, StoreError> {
+) -> Result<Vec<StoredReceipt>, StoreError> {
     let (inbound, digest) = after.unwrap_or((MessageUid::from_bytes([0; 16]), [0; 32]));
     let place = values![inbound.as_bytes(), inbound.as_bytes(), &digest, limit];
     let values = [values![uid.as_bytes(), tenant.as_str()], place].concat();
@@ -140,18 +141,18 @@ pub(crate) async fn page(
 
 /// The bytes of a message's receipt.
 pub(crate) async fn raw(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     uid: MessageUid,
     digest: [u8; 32],
-) -> Result<Option<Body>, StoreError> {
+) -> Result<Option<StoredBody>, StoreError> {
     let rows = session.rows(RAW, values![uid.as_bytes(), &digest, tenant.as_str()]).await?;
     rows.first().map_or(Ok(None), |row| read_body(row, 0))
 }
 
-fn read(row: &Row) -> Result<ReceiptView, StoreError> {
+fn read(row: &Row) -> Result<StoredReceipt, StoreError> {
     let size = row.int(7)?;
-    Ok(ReceiptView {
+    Ok(StoredReceipt {
         digest: row.id32(0)?,
         inbound: MessageUid::from_bytes(row.id16(1)?),
         kind: row.text(2)?.to_owned(),
@@ -165,7 +166,10 @@ fn read(row: &Row) -> Result<ReceiptView, StoreError> {
 }
 
 /// Begins to wait for the receipts of certified mail that was sent.
-pub(crate) async fn begin_waiting(session: &mut dyn Session, sent: &[&Change]) -> Result<(), StoreError> {
+pub(crate) async fn begin_waiting(
+    session: &mut dyn SqlSession,
+    sent: &[&MessageChange],
+) -> Result<(), StoreError> {
     let waiting: Vec<(MessageUid, Time)> =
         sent.iter().filter_map(|change| Some((change.uid, change.awaits_receipt?))).collect();
     for (sql, run) in WAIT.runs(&waiting) {
@@ -176,7 +180,10 @@ pub(crate) async fn begin_waiting(session: &mut dyn Session, sent: &[&Change]) -
 }
 
 /// Ends the wait for these messages.
-pub(crate) async fn end_waiting(session: &mut dyn Session, uids: Vec<MessageUid>) -> Result<(), StoreError> {
+pub(crate) async fn end_waiting(
+    session: &mut dyn SqlSession,
+    uids: Vec<MessageUid>,
+) -> Result<(), StoreError> {
     for (sql, run) in END.runs(&uids) {
         session.execute(sql.into(), ids(run)).await?;
     }
@@ -185,8 +192,8 @@ pub(crate) async fn end_waiting(session: &mut dyn Session, uids: Vec<MessageUid>
 
 /// Records that receipts are overdue and ends the wait for them. Returns the number of messages.
 pub(crate) async fn time_out(
-    session: &mut dyn Session,
-    journal: &mut Journal,
+    session: &mut dyn SqlSession,
+    journal: &mut EventJournal,
     now: Time,
     limit: u32,
 ) -> Result<u32, StoreError> {

@@ -11,27 +11,27 @@ use postway_domain::{InboundState, MessageUid};
 use super::{cursor, mailboxes::key_of};
 use crate::{
     error::StoreError,
-    record::{Body, NewInbound, Registered, Registration},
-    sql::{Session, Sql, Value, multi_row::Multi, values},
+    record::{MailboxPage, NewInbound, RegistrationResult, StoredBody},
+    sql::{SqlSession, SqlText, Value, multi_row::MultiRow, values},
 };
 
 /// The most bytes in one statement, well below what servers accept.
 const INSERT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-const MOVE: Sql = Sql::same(
+const MOVE: SqlText = SqlText::same(
     "UPDATE mailbox_state SET uid_validity = ?, last_uid = ?, not_before = ?, old_through = ?, uid_next = ? \
      WHERE tenant = ? AND mailbox = ?",
 );
-pub(crate) static SEEN: Multi =
-    Multi::new("SELECT digest FROM inbound_seen WHERE tenant = ? AND mailbox = ? AND digest IN (", 1, ")");
-pub(crate) static AT_PLACE: Multi = Multi::new(
+pub(crate) static SEEN: MultiRow =
+    MultiRow::new("SELECT digest FROM inbound_seen WHERE tenant = ? AND mailbox = ? AND digest IN (", 1, ")");
+pub(crate) static AT_PLACE: MultiRow = MultiRow::new(
     "SELECT imap_uid FROM inbound WHERE tenant = ? AND mailbox = ? AND uid_validity = ? AND digest IS NULL AND folder = ? \
      AND imap_uid IN (",
     1,
     ")",
 );
-static SEE: Multi = Multi::new("INSERT INTO inbound_seen (tenant, mailbox, digest) VALUES ", 3, "");
-static INSERT: Multi = Multi::of_pieces(
+static SEE: MultiRow = MultiRow::new("INSERT INTO inbound_seen (tenant, mailbox, digest) VALUES ", 3, "");
+static INSERT: MultiRow = MultiRow::of_pieces(
     "INSERT INTO inbound (uid, tenant, mailbox, folder, uid_validity, imap_uid, digest, size, arrived_at, dated_at, sender, \
      recipients, subject, message_id, state, due_at, error, created_at, updated_at, settled_at, tries, reminders, \
      event_seq) VALUES ",
@@ -39,16 +39,17 @@ static INSERT: Multi = Multi::of_pieces(
     ",",
     "",
 );
-static INSERT_BODY: Multi = Multi::new("INSERT INTO inbound_body (uid, size, raw, raw_blob) VALUES ", 4, "");
+static INSERT_BODY: MultiRow =
+    MultiRow::new("INSERT INTO inbound_body (uid, size, raw, raw_blob) VALUES ", 4, "");
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     let multi = [&SEEN, &AT_PLACE, &SEE, &INSERT, &INSERT_BODY].map(|multi| multi.sample().into());
     [MOVE].into_iter().chain(multi).collect()
 }
 
 /// Refuses a page that could never be processed.
-pub(crate) fn check(page: &Registration) -> Result<(), StoreError> {
+pub(crate) fn check(page: &MailboxPage) -> Result<(), StoreError> {
     let lacks_bytes = |mail: &NewInbound| mail.digest.is_none() || mail.body.is_none();
     let is_wrong = |mail: &&NewInbound| match mail.state {
         InboundState::Received => lacks_bytes(mail),
@@ -66,13 +67,13 @@ pub(crate) fn check(page: &Registration) -> Result<(), StoreError> {
 
 /// Stores the new mail of a page.
 pub(crate) async fn register(
-    session: &mut dyn Session,
-    page: &Registration,
-) -> Result<Registered, StoreError> {
+    session: &mut dyn SqlSession,
+    page: &MailboxPage,
+) -> Result<RegistrationResult, StoreError> {
     check(page)?;
     let state = cursor::lock(session, &page.key).await?;
     if state.is_none_or(|state| state.cursor != page.seen) {
-        return Ok(Registered::Stale);
+        return Ok(RegistrationResult::Stale);
     }
     let new = new_ones(session, page).await?;
     insert(session, page, &new).await?;
@@ -80,7 +81,7 @@ pub(crate) async fn register(
     let moved = values![to.uid_validity, to.last_uid, to.not_before, to.old_through, page.uid_next];
     session.execute(MOVE, [moved, key_of(&page.key)].concat()).await?;
     let known = page.mails.len() - new.len();
-    Ok(Registered::Done { new: count(new.len()), known: count(known) })
+    Ok(RegistrationResult::Done { new: count(new.len()), known: count(known) })
 }
 
 fn count(mails: usize) -> u32 {
@@ -88,8 +89,8 @@ fn count(mails: usize) -> u32 {
 }
 
 async fn new_ones<'p>(
-    session: &mut dyn Session,
-    page: &'p Registration,
+    session: &mut dyn SqlSession,
+    page: &'p MailboxPage,
 ) -> Result<Vec<&'p NewInbound>, StoreError> {
     let digests: Vec<[u8; 32]> = page.mails.iter().filter_map(|mail| mail.digest).collect();
     let mut seen: HashSet<[u8; 32]> = HashSet::with_capacity(digests.len());
@@ -126,8 +127,8 @@ async fn new_ones<'p>(
 }
 
 async fn insert(
-    session: &mut dyn Session,
-    page: &Registration,
+    session: &mut dyn SqlSession,
+    page: &MailboxPage,
     new: &[&NewInbound],
 ) -> Result<(), StoreError> {
     let digests: Vec<[u8; 32]> = new.iter().filter_map(|mail| mail.digest).collect();
@@ -165,14 +166,14 @@ async fn insert(
     }
     let bodies: Vec<_> = new.iter().filter_map(|mail| Some((mail.uid, mail.body.as_ref()?))).collect();
     for (sql, run) in parts(&bodies, |(_, body)| body).flat_map(|part| INSERT_BODY.runs(part)) {
-        let row = |(uid, body): &(MessageUid, &Body)| [values![uid.as_bytes()], stored(body)].concat();
+        let row = |(uid, body): &(MessageUid, &StoredBody)| [values![uid.as_bytes()], stored(body)].concat();
         session.execute(sql.into(), run.iter().flat_map(row).collect()).await?;
     }
     Ok(())
 }
 
 /// Runs of rows whose bytes go into one statement.
-pub(crate) fn parts<T>(rows: &[T], body: impl Fn(&T) -> &Body) -> impl Iterator<Item = &[T]> {
+pub(crate) fn parts<T>(rows: &[T], body: impl Fn(&T) -> &StoredBody) -> impl Iterator<Item = &[T]> {
     let bytes_of = move |row: &T| body(row).inline().map_or(0, |bytes| bytes.len() as u64);
     let mut bytes = rows.first().map_or(0, &bytes_of);
     rows.chunk_by(move |_, next| {
@@ -186,7 +187,7 @@ pub(crate) fn parts<T>(rows: &[T], body: impl Fn(&T) -> &Body) -> impl Iterator<
 }
 
 /// The columns `size`, `raw` and `raw_blob`.
-pub(crate) fn stored(body: &Body) -> Vec<Value> {
+pub(crate) fn stored(body: &StoredBody) -> Vec<Value> {
     values![
         i64::try_from(body.len()).unwrap_or(i64::MAX),
         body.inline().map(|bytes| bytes.to_vec()).unwrap_or_default(),

@@ -3,7 +3,7 @@
 use crate::{
     error::StoreError,
     record::MailboxKey,
-    sql::{Session, Sql, Value, multi_row::Multi, values},
+    sql::{SqlSession, SqlText, Value, multi_row::MultiRow, values},
 };
 
 use super::mailboxes::key_of;
@@ -13,29 +13,31 @@ const MAILS_AT_ONCE: u32 = 500;
 /// The most digests removed in one transaction.
 const DIGESTS_AT_ONCE: u32 = 5_000;
 
-static PARTS: [Multi; 5] = [
-    Multi::new("DELETE FROM inbound_body WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM inbound_message WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM event WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM notification WHERE uid IN (", 1, ")"),
+static PARTS: [MultiRow; 5] = [
+    MultiRow::new("DELETE FROM inbound_body WHERE uid IN (", 1, ")"),
+    MultiRow::new("DELETE FROM inbound_message WHERE uid IN (", 1, ")"),
+    MultiRow::new("DELETE FROM event WHERE uid IN (", 1, ")"),
+    MultiRow::new("DELETE FROM notification WHERE uid IN (", 1, ")"),
     // Last: as long as a mail exists, all its parts exist.
-    Multi::new("DELETE FROM inbound WHERE uid IN (", 1, ")"),
+    MultiRow::new("DELETE FROM inbound WHERE uid IN (", 1, ")"),
 ];
-pub(crate) const OF_MAILBOX: Sql =
-    Sql::same("SELECT uid FROM inbound WHERE tenant = ? AND mailbox = ? ORDER BY uid LIMIT ?");
-pub(crate) const OF_TENANT: Sql = Sql::same("SELECT uid FROM inbound WHERE tenant = ? ORDER BY uid LIMIT ?");
-const SEEN: Sql = Sql::same("SELECT digest FROM inbound_seen WHERE tenant = ? AND mailbox = ? LIMIT ?");
-static FORGET_SEEN: Multi =
-    Multi::new("DELETE FROM inbound_seen WHERE tenant = ? AND mailbox = ? AND digest IN (", 1, ")");
+pub(crate) const OF_MAILBOX: SqlText =
+    SqlText::same("SELECT uid FROM inbound WHERE tenant = ? AND mailbox = ? ORDER BY uid LIMIT ?");
+pub(crate) const OF_TENANT: SqlText =
+    SqlText::same("SELECT uid FROM inbound WHERE tenant = ? ORDER BY uid LIMIT ?");
+const SEEN: SqlText =
+    SqlText::same("SELECT digest FROM inbound_seen WHERE tenant = ? AND mailbox = ? LIMIT ?");
+static FORGET_SEEN: MultiRow =
+    MultiRow::new("DELETE FROM inbound_seen WHERE tenant = ? AND mailbox = ? AND digest IN (", 1, ")");
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     let multi = PARTS.iter().chain([&FORGET_SEEN]).map(|multi| multi.sample().into());
     [OF_MAILBOX, OF_TENANT, SEEN].into_iter().chain(multi).collect()
 }
 
 /// Removes these mails. Their digests stay with the mailbox.
-pub(crate) async fn mails(session: &mut dyn Session, uids: &[[u8; 16]]) -> Result<(), StoreError> {
+pub(crate) async fn mails(session: &mut dyn SqlSession, uids: &[[u8; 16]]) -> Result<(), StoreError> {
     for table in &PARTS {
         for (sql, run) in table.runs(uids) {
             session.execute(sql.into(), run.iter().map(Value::from).collect()).await?;
@@ -46,7 +48,7 @@ pub(crate) async fn mails(session: &mut dyn Session, uids: &[[u8; 16]]) -> Resul
 
 /// Removes some of a tenant's mail. Returns the number of mails.
 pub(crate) async fn tenant_slice(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &str,
     limit: u32,
 ) -> Result<usize, StoreError> {
@@ -57,7 +59,10 @@ pub(crate) async fn tenant_slice(
 }
 
 /// Removes some mail and digests of a mailbox. Returns whether nothing is left.
-pub(crate) async fn mailbox_slice(session: &mut dyn Session, key: &MailboxKey) -> Result<bool, StoreError> {
+pub(crate) async fn mailbox_slice(
+    session: &mut dyn SqlSession,
+    key: &MailboxKey,
+) -> Result<bool, StoreError> {
     let rows = session.rows(OF_MAILBOX, [key_of(key), values![MAILS_AT_ONCE]].concat()).await?;
     let uids: Vec<[u8; 16]> = rows.iter().map(|row| row.id16(0)).collect::<Result<_, _>>()?;
     mails(session, &uids).await?;

@@ -1,14 +1,14 @@
 //! Rules: what to do with the mail of a mailbox.
 
 use postway_domain::{
-    Rule, TenantId,
+    InboundRule, TenantId,
     id::{MailboxId, RuleId},
 };
 
 use crate::{
     error::StoreError,
-    record::Changed,
-    sql::{Row, Session, Sql, is_new, values, was_there},
+    record::ChangeResult,
+    sql::{Row, SqlSession, SqlText, is_new, values, was_there},
 };
 
 macro_rules! insert {
@@ -30,39 +30,43 @@ macro_rules! select {
 }
 
 /// Locked, so that the mailbox is not deleted in the meantime.
-const MAILBOX: Sql = Sql::of_each(
+const MAILBOX: SqlText = SqlText::of_each(
     "SELECT deleted FROM mailbox_state WHERE tenant = ? AND mailbox = ? AND deleted = 0",
     "SELECT deleted FROM mailbox_state WHERE tenant = ? AND mailbox = ? AND deleted = 0 FOR UPDATE",
     "SELECT deleted FROM mailbox_state WHERE tenant = ? AND mailbox = ? AND deleted = 0 FOR UPDATE",
 );
-const CREATE: Sql = Sql::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
-const UPDATE: Sql = Sql::same(
+const CREATE: SqlText = SqlText::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
+const UPDATE: SqlText = SqlText::same(
     "UPDATE rule SET mailbox = ?, position = ?, active = ?, content = ?, version = ?, updated_at = ? \
      WHERE tenant = ? AND id = ? AND version = ?",
 );
 /// Mail that failed keeps waiting.
-const HASTEN: Sql = Sql::same(
+const HASTEN: SqlText = SqlText::same(
     "UPDATE inbound SET due_at = ? WHERE tenant = ? AND mailbox = ? AND due_at > ? AND state = 5 AND tries = 0",
 );
-const DELETE: Sql = Sql::same("DELETE FROM rule WHERE tenant = ? AND id = ?");
-const FIND: Sql = Sql::same(select!("WHERE tenant = ? AND id = ?"));
-const OF_TENANT: Sql = Sql::same(select!("WHERE tenant = ? ORDER BY mailbox, position, id"));
-const OF_MAILBOX: Sql = Sql::same(select!("WHERE tenant = ? AND mailbox = ? ORDER BY position, id"));
+const DELETE: SqlText = SqlText::same("DELETE FROM rule WHERE tenant = ? AND id = ?");
+const FIND: SqlText = SqlText::same(select!("WHERE tenant = ? AND id = ?"));
+const OF_TENANT: SqlText = SqlText::same(select!("WHERE tenant = ? ORDER BY mailbox, position, id"));
+const OF_MAILBOX: SqlText = SqlText::same(select!("WHERE tenant = ? AND mailbox = ? ORDER BY position, id"));
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[MAILBOX, CREATE, UPDATE, HASTEN, DELETE, FIND, OF_TENANT, OF_MAILBOX];
+pub(crate) const STATEMENTS: &[SqlText] =
+    &[MAILBOX, CREATE, UPDATE, HASTEN, DELETE, FIND, OF_TENANT, OF_MAILBOX];
 
-fn content_json(rule: &Rule) -> Result<String, StoreError> {
+fn content_json(rule: &InboundRule) -> Result<String, StoreError> {
     serde_json::to_string(&rule.content).map_err(|error| StoreError::Unexpected(error.to_string()))
 }
 
-async fn has_mailbox(session: &mut dyn Session, rule: &Rule) -> Result<bool, StoreError> {
+async fn has_mailbox(session: &mut dyn SqlSession, rule: &InboundRule) -> Result<bool, StoreError> {
     Ok(!session.rows(MAILBOX, values![rule.tenant.as_str(), rule.mailbox.as_str()]).await?.is_empty())
 }
 
 /// Creates a rule; `Exists` if its id is taken, `Missing` if its mailbox does not exist.
-pub(crate) async fn create(session: &mut dyn Session, rule: &Rule) -> Result<Changed, StoreError> {
+pub(crate) async fn create(
+    session: &mut dyn SqlSession,
+    rule: &InboundRule,
+) -> Result<ChangeResult, StoreError> {
     if !has_mailbox(session, rule).await? {
-        return Ok(Changed::Missing);
+        return Ok(ChangeResult::Missing);
     }
     let values = values![
         rule.tenant.as_str(),
@@ -76,14 +80,14 @@ pub(crate) async fn create(session: &mut dyn Session, rule: &Rule) -> Result<Cha
         rule.updated_at,
     ];
     let made = session.insert(CREATE, values).await.map(is_new)?;
-    if made == Changed::Done {
+    if made == ChangeResult::Done {
         hasten(session, rule).await?;
     }
     Ok(made)
 }
 
 /// Mail that waits until its mailbox has a rule is due now.
-async fn hasten(session: &mut dyn Session, rule: &Rule) -> Result<(), StoreError> {
+async fn hasten(session: &mut dyn SqlSession, rule: &InboundRule) -> Result<(), StoreError> {
     if rule.active {
         let (now, of, mailbox) = (rule.updated_at, rule.tenant.as_str(), rule.mailbox.as_str());
         session.execute(HASTEN, values![now, of, mailbox, now]).await?;
@@ -93,12 +97,12 @@ async fn hasten(session: &mut dyn Session, rule: &Rule) -> Result<(), StoreError
 
 /// Replaces a rule if its stored version is `expected`; `Missing` if its mailbox does not exist.
 pub(crate) async fn update(
-    session: &mut dyn Session,
-    rule: &Rule,
+    session: &mut dyn SqlSession,
+    rule: &InboundRule,
     expected: i64,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     if !has_mailbox(session, rule).await? {
-        return Ok(Changed::Missing);
+        return Ok(ChangeResult::Missing);
     }
     let values = values![
         rule.mailbox.as_str(),
@@ -112,33 +116,33 @@ pub(crate) async fn update(
         expected,
     ];
     if session.execute(UPDATE, values).await? != 1 {
-        return Ok(Changed::Stale);
+        return Ok(ChangeResult::Stale);
     }
     hasten(session, rule).await?;
-    Ok(Changed::Done)
+    Ok(ChangeResult::Done)
 }
 
 pub(crate) async fn delete(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     id: &RuleId,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     session.execute(DELETE, values![tenant.as_str(), id.as_str()]).await.map(was_there)
 }
 
 pub(crate) async fn find(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     id: &RuleId,
-) -> Result<Option<Rule>, StoreError> {
+) -> Result<Option<InboundRule>, StoreError> {
     session.rows(FIND, values![tenant.as_str(), id.as_str()]).await?.first().map(read).transpose()
 }
 
 pub(crate) async fn list(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     mailbox: Option<&MailboxId>,
-) -> Result<Vec<Rule>, StoreError> {
+) -> Result<Vec<InboundRule>, StoreError> {
     let rows = match mailbox {
         Some(mailbox) => session.rows(OF_MAILBOX, values![tenant.as_str(), mailbox.as_str()]).await?,
         None => session.rows(OF_TENANT, values![tenant.as_str()]).await?,
@@ -147,8 +151,8 @@ pub(crate) async fn list(
 }
 
 /// From the columns that [`select!`] names.
-fn read(row: &Row) -> Result<Rule, StoreError> {
-    Ok(Rule {
+fn read(row: &Row) -> Result<InboundRule, StoreError> {
+    Ok(InboundRule {
         tenant: row.parsed(0)?,
         id: row.parsed(1)?,
         mailbox: row.parsed(2)?,

@@ -5,33 +5,33 @@
 
 use std::collections::HashMap;
 
-use postway_domain::{EventKind, InboundState, LaneId, MessageUid, State, TenantId, Time, id::RuleId};
+use postway_domain::{EventKind, InboundState, LaneId, MessageState, MessageUid, TenantId, Time, id::RuleId};
 
 use super::{claim::ids, findings};
 use crate::{
     error::StoreError,
-    journal::{self, Happening, Journal},
-    record::{NewEvent, Routed},
+    journal::{self, AppendedEvent, EventJournal},
+    record::{InboundMailResult, NewEvent},
     sql::{
-        Session,
+        SqlSession,
         decode::tags,
-        multi_row::{Multi, MultiSql},
+        multi_row::{MultiRow, MultiRowSql},
         values,
     },
 };
 
 const LEASED: &str = "SELECT uid, tenant, lease_token, event_seq, tags, resolved_at, kind FROM inbound WHERE state = 1 AND uid IN (";
-static LOCK: MultiSql = MultiSql {
-    sqlite: Multi::new(LEASED, 1, ")"),
-    postgres: Multi::new(LEASED, 1, ") ORDER BY uid FOR UPDATE"),
-    mysql: Multi::new(LEASED, 1, ") ORDER BY uid FOR UPDATE"),
+static LOCK: MultiRowSql = MultiRowSql {
+    sqlite: MultiRow::new(LEASED, 1, ")"),
+    postgres: MultiRow::new(LEASED, 1, ") ORDER BY uid FOR UPDATE"),
+    mysql: MultiRow::new(LEASED, 1, ") ORDER BY uid FOR UPDATE"),
 };
 
 /// The rows exist and are locked, so nothing is ever inserted. This form is the one in which all databases
 /// can give each row its own values.
 macro_rules! settle {
     ($end:literal) => {
-        Multi::of_pieces(
+        MultiRow::of_pieces(
             "INSERT INTO inbound (uid, state, due_at, tries, error, kind, result, tags, follow_up, reminders, event_seq, \
              updated_at, settled_at, lost_leases, attempts, tenant, mailbox, folder, uid_validity, imap_uid, size, created_at) VALUES ",
             "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,'','','',0,0,0,0)",
@@ -52,7 +52,7 @@ macro_rules! settle_on_conflict {
         )
     };
 }
-static SETTLE: MultiSql = MultiSql {
+static SETTLE: MultiRowSql = MultiRowSql {
     sqlite: settle_on_conflict!(),
     postgres: settle_on_conflict!(),
     mysql: settle!(
@@ -63,18 +63,18 @@ static SETTLE: MultiSql = MultiSql {
          lost_leases = VALUES(lost_leases), attempts = attempts + VALUES(attempts), lease_node = NULL, lease_token = NULL, lease_until = NULL"
     ),
 };
-static SENT: MultiSql = MultiSql {
-    sqlite: Multi::new(
+static SENT: MultiRowSql = MultiRowSql {
+    sqlite: MultiRow::new(
         "INSERT INTO inbound_message (uid, rule, message) VALUES ",
         3,
         " ON CONFLICT DO NOTHING",
     ),
-    postgres: Multi::new(
+    postgres: MultiRow::new(
         "INSERT INTO inbound_message (uid, rule, message) VALUES ",
         3,
         " ON CONFLICT DO NOTHING",
     ),
-    mysql: Multi::new(
+    mysql: MultiRow::new(
         "INSERT INTO inbound_message (uid, rule, message) VALUES ",
         3,
         " ON DUPLICATE KEY UPDATE uid = inbound_message.uid",
@@ -82,7 +82,7 @@ static SENT: MultiSql = MultiSql {
 };
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     vec![LOCK.sample(), SETTLE.sample(), SENT.sample()]
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct NextMailState {
 
 impl NextMailState {
     /// No mail stays in processing without a lease, and a resolved mail gets no reminder.
-    pub fn after(routed: &Routed, is_resolved: bool) -> Self {
+    pub fn after(routed: &InboundMailResult, is_resolved: bool) -> Self {
         let state = match routed.to {
             InboundState::Routing => InboundState::Waiting,
             state => state,
@@ -124,13 +124,13 @@ struct LeasedMail {
 
 /// Writes the results; `true` for each that was applied, and whether something is due again.
 pub(crate) async fn settle(
-    session: &mut dyn Session,
-    journal: &mut Journal,
-    routed: &[Routed],
+    session: &mut dyn SqlSession,
+    journal: &mut EventJournal,
+    routed: &[InboundMailResult],
 ) -> Result<(Vec<bool>, bool), StoreError> {
     let mut leased = lock(session, routed).await?;
     let mut held = vec![false; routed.len()];
-    let mut done: Vec<(&Routed, LeasedMail)> = Vec::with_capacity(routed.len());
+    let mut done: Vec<(&InboundMailResult, LeasedMail)> = Vec::with_capacity(routed.len());
     for (index, one) in routed.iter().enumerate() {
         let is_ours = |row: &&LeasedMail| row.token == Some(one.token.as_i64());
         if leased.get(&one.uid).filter(is_ours).is_some() {
@@ -138,7 +138,7 @@ pub(crate) async fn settle(
             done.extend(leased.remove(&one.uid).map(|row| (one, row)));
         }
     }
-    let of_ours: Vec<&Routed> = done.iter().map(|(one, _)| *one).collect();
+    let of_ours: Vec<&InboundMailResult> = done.iter().map(|(one, _)| *one).collect();
     let again = done.iter().filter(|(_, row)| row.is_again).map(|(one, _)| one.uid).collect();
     findings::write(session, journal, &of_ours, &again).await?;
     tell(session, journal, &mut done).await?;
@@ -157,8 +157,8 @@ pub(crate) async fn settle(
 }
 
 async fn lock(
-    session: &mut dyn Session,
-    routed: &[Routed],
+    session: &mut dyn SqlSession,
+    routed: &[InboundMailResult],
 ) -> Result<HashMap<MessageUid, LeasedMail>, StoreError> {
     let mut uids: Vec<MessageUid> = routed.iter().map(|one| one.uid).collect();
     uids.sort();
@@ -182,16 +182,16 @@ async fn lock(
 
 /// Adds the `received` event. It belongs to the mail's own id and to no lane: no account is counted for it.
 async fn tell(
-    session: &mut dyn Session,
-    journal: &mut Journal,
-    done: &mut [(&Routed, LeasedMail)],
+    session: &mut dyn SqlSession,
+    journal: &mut EventJournal,
+    done: &mut [(&InboundMailResult, LeasedMail)],
 ) -> Result<(), StoreError> {
     let mut events = Vec::new();
     for (one, row) in done {
         let Some(data) = &one.received else { continue };
         row.event_seq += 1;
         let (uid, seq, at, kind) = (one.uid, row.event_seq, one.at, EventKind::Received);
-        journal.note(&row.tenant, no_lane(), Happening { uid, seq, at, kind, to: State::Sent });
+        journal.note(&row.tenant, no_lane(), AppendedEvent { uid, seq, at, kind, to: MessageState::Sent });
         events.push((uid, seq, at, NewEvent { kind, data: Some(data.clone()) }));
     }
     journal::history::insert_events(session, &events).await
@@ -202,7 +202,10 @@ pub(crate) fn no_lane() -> LaneId {
     LaneId::from_bytes([0; 16])
 }
 
-async fn write(session: &mut dyn Session, done: &mut [(&Routed, LeasedMail)]) -> Result<bool, StoreError> {
+async fn write(
+    session: &mut dyn SqlSession,
+    done: &mut [(&InboundMailResult, LeasedMail)],
+) -> Result<bool, StoreError> {
     let mut is_due_again = false;
     // In the order of ids, as they were locked.
     done.sort_by_key(|(one, _)| one.uid);

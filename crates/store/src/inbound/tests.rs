@@ -11,11 +11,11 @@ use super::{claim, mails, receipts, register, removal};
 use crate::{
     driver::{mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore},
     retention::inbound_mail,
-    sql::{Sql, numbered},
+    sql::{SqlText, numbered},
 };
 
 /// Each statement, and the index by which it must find.
-fn by_index() -> Vec<(Sql, &'static str)> {
+fn by_index() -> Vec<(SqlText, &'static str)> {
     vec![
         (claim::DUE, "inbound_mailbox_due"),
         (claim::COUNT, "inbound_due"),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use postway_domain::{TenantId, Time};
 
-use crate::record::{MailboxKey, RouteRequest};
+use crate::record::{MailboxKey, ProcessRequest};
 
 /// The most turns of one claim for each mail it may lease. Rows that others have locked yield nothing, so
 /// turns must be bounded.
@@ -39,7 +39,7 @@ impl TenantTurn {
 
 impl RouteTurns {
     /// The turns of mailboxes with due mail, each given with the time of its oldest mail.
-    pub(crate) fn new(mut heads: Vec<(Time, MailboxKey)>, request: &RouteRequest) -> Self {
+    pub(crate) fn new(mut heads: Vec<(Time, MailboxKey)>, request: &ProcessRequest) -> Self {
         heads.sort();
         let mut tenants: BTreeMap<TenantId, TenantTurn> = BTreeMap::new();
         for (due_at, key) in heads {
@@ -104,24 +104,24 @@ mod tests {
     use rand::{SeedableRng, rngs::StdRng};
 
     use super::*;
-    use crate::record::Lease;
+    use crate::record::LeaseGrant;
 
     fn key(tenant: &str, mailbox: &str) -> MailboxKey {
         MailboxKey { tenant: tenant.parse().unwrap(), mailbox: mailbox.parse().unwrap() }
     }
 
-    fn request(limit: u32) -> RouteRequest {
+    fn request(limit: u32) -> ProcessRequest {
         let (now, mut random) = (Time::from_millis(1_000), StdRng::seed_from_u64(1));
-        let lease = Lease {
+        let lease = LeaseGrant {
             incarnation: Incarnation::new(now, &mut random),
             token: LeaseToken::new(&mut random),
             until: now,
         };
-        RouteRequest::new(lease, now, limit)
+        ProcessRequest::new(lease, now, limit)
     }
 
     /// What a claim takes of mailboxes with these amounts, the oldest first.
-    fn taken(request: &RouteRequest, due: &[(MailboxKey, u32)]) -> HashMap<MailboxKey, u32> {
+    fn taken(request: &ProcessRequest, due: &[(MailboxKey, u32)]) -> HashMap<MailboxKey, u32> {
         let heads = due.iter().zip(0..).map(|((key, _), at)| (Time::from_millis(at), key.clone()));
         let mut turns = RouteTurns::new(heads.collect(), request);
         let mut left: HashMap<MailboxKey, u32> = due.iter().cloned().collect();
@@ -139,10 +139,10 @@ mod tests {
     #[test]
     fn one_who_is_alone_has_more_room_than_one_who_is_not() {
         let (a, b) = (key("a", "one"), key("b", "one"));
-        let request = RouteRequest { per_tenant: 32, per_tenant_alone: 48, ..request(64) };
+        let request = ProcessRequest { per_tenant: 32, per_tenant_alone: 48, ..request(64) };
         assert_eq!(taken(&request, &[(a.clone(), 500)])[&a], 48);
         for (in_hand, expected) in [(32, Some(16)), (33, None)] {
-            let mut crumbs = RouteRequest { alone_room_min: 16, ..request.clone() };
+            let mut crumbs = ProcessRequest { alone_room_min: 16, ..request.clone() };
             crumbs.tenants_in_hand = [(a.tenant.clone(), in_hand)].into();
             assert_eq!(taken(&crumbs, &[(a.clone(), 500)]).get(&a).copied(), expected);
         }
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn who_has_least_in_hand_comes_first_and_nobody_passes_the_bound() {
         let (a, b, c) = (key("a", "one"), key("b", "one"), key("c", "one"));
-        let mut request = RouteRequest { per_tenant: 32, ..request(16) };
+        let mut request = ProcessRequest { per_tenant: 32, ..request(16) };
         request.tenants_in_hand = [(a.tenant.clone(), 30), (b.tenant.clone(), 32)].into();
         let all = taken(&request, &[(a.clone(), 99), (b.clone(), 99), (c.clone(), 99)]);
         assert_eq!((all.get(&a), all.get(&b), all[&c]), (None, None, 16));
@@ -170,7 +170,7 @@ mod tests {
         assert!(half[&flooded] >= 4 && half[&quiet] >= 4 && half[&flooded] + half[&quiet] == 10, "{half:?}");
         let rest = taken(&request(10), &[(flooded.clone(), 99), (quiet.clone(), 1)]);
         assert_eq!((rest[&flooded], rest[&quiet]), (9, 1));
-        let mut bounded = RouteRequest { per_mailbox: 4, ..request(10) };
+        let mut bounded = ProcessRequest { per_mailbox: 4, ..request(10) };
         bounded.mailboxes_in_hand = [(flooded.clone(), 3)].into();
         let held = taken(&bounded, &[(flooded.clone(), 99), (quiet.clone(), 99)]);
         assert_eq!((held[&flooded], held[&quiet]), (1, 4));

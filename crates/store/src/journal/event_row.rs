@@ -5,7 +5,7 @@
 //! steps that every message takes may be in such a list ([`may_follow`]): an event of any other kind has its
 //! own row, where queries find it.
 
-use postway_domain::{Event, EventKind, MessageUid, Time};
+use postway_domain::{EventKind, MessageEvent, MessageUid, Time};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -80,14 +80,14 @@ pub(crate) fn events_of(
     kind: i64,
     data: Option<String>,
     more: Option<&str>,
-) -> Result<Vec<Event>, StoreError> {
-    let mut events = vec![Event { seq, at, kind: decode::coded(kind, EventKind::from_code)?, data }];
+) -> Result<Vec<MessageEvent>, StoreError> {
+    let mut events = vec![MessageEvent { seq, at, kind: decode::coded(kind, EventKind::from_code)?, data }];
     if let Some(more) = more {
         let damaged = |_| StoreError::Unexpected("a stored list of events that cannot be read".into());
         let followers: Vec<ListedEvent<'_>> = serde_json::from_str(more).map_err(damaged)?;
         for (seq, ListedEvent(kind, data)) in (seq + 1..).zip(followers) {
             let data = data.map(|data| data.get().to_owned());
-            events.push(Event { seq, at, kind: decode::coded(kind, EventKind::from_code)?, data });
+            events.push(MessageEvent { seq, at, kind: decode::coded(kind, EventKind::from_code)?, data });
         }
     }
     Ok(events)

@@ -12,16 +12,16 @@ use serde_json::json;
 
 use crate::{
     error::StoreError,
-    record::{BegunCall, NewEvent, NotificationState, Notified},
-    sql::{Session, Value, multi_row::Multi, values},
+    record::{BegunCall, NewEvent, NotificationResult, NotificationState},
+    sql::{SqlSession, Value, multi_row::MultiRow, values},
 };
 
-static COUNT: Multi = Multi::new("UPDATE message SET event_seq = event_seq + ? WHERE uid IN (", 1, ")");
-static COUNTED: Multi = Multi::new("SELECT uid, event_seq FROM message WHERE uid IN (", 1, ")");
-static INSERT: Multi = Multi::new("INSERT INTO event (uid, seq, at, kind, data) VALUES ", 5, "");
+static COUNT: MultiRow = MultiRow::new("UPDATE message SET event_seq = event_seq + ? WHERE uid IN (", 1, ")");
+static COUNTED: MultiRow = MultiRow::new("SELECT uid, event_seq FROM message WHERE uid IN (", 1, ")");
+static INSERT: MultiRow = MultiRow::new("INSERT INTO event (uid, seq, at, kind, data) VALUES ", 5, "");
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     [&COUNT, &COUNTED, &INSERT].map(|multi| multi.sample().into()).to_vec()
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn begun_event(begun: &BegunCall) -> (Time, NewEvent) {
 }
 
 /// The event that an acknowledged call adds.
-pub(crate) fn acknowledged_event(notified: &Notified) -> Option<(Time, NewEvent)> {
+pub(crate) fn acknowledged_event(notified: &NotificationResult) -> Option<(Time, NewEvent)> {
     let call = notified.call.as_ref().filter(|_| notified.tells_history)?;
     if notified.state != NotificationState::Acknowledged {
         return None;
@@ -46,7 +46,7 @@ pub(crate) fn acknowledged_event(notified: &Notified) -> Option<(Time, NewEvent)
 
 /// Appends events to histories, in order for each message.
 pub(crate) async fn append(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     events: BTreeMap<MessageUid, Vec<(Time, NewEvent)>>,
 ) -> Result<(), StoreError> {
     let mut by_count: BTreeMap<usize, Vec<MessageUid>> = BTreeMap::new();
@@ -77,7 +77,7 @@ pub(crate) async fn append(
 
 /// Writes events with their sequence numbers.
 pub(crate) async fn insert_events(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     events: &[(MessageUid, i64, Time, NewEvent)],
 ) -> Result<(), StoreError> {
     for (sql, run) in INSERT.runs(events) {

@@ -16,27 +16,27 @@ const ENTRY_BYTES: usize = 24;
 
 /// The events that one transaction appended to histories of one tenant's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Page {
+pub(crate) struct JournalPage {
     /// The latest time of its entries.
     pub at: Time,
     pub lanes: Vec<LaneId>,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JournalEntry>,
 }
 
 /// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct JournalEntry {
     pub uid: MessageUid,
     pub seq: u32,
     pub kind: EventKind,
-    pub detail: Detail,
+    pub detail: EventDetail,
     /// The index of its message's lane among those of the page.
     pub lane: u16,
 }
 
 /// What the kind of an event does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Detail {
+pub(crate) enum EventDetail {
     /// Nothing more.
     None = 0,
     /// A scheduled message was deferred by a failure.
@@ -47,17 +47,17 @@ pub(crate) enum Detail {
     ResolvedFailed = 3,
 }
 
-impl Detail {
+impl EventDetail {
     const ALL: [Self; 4] = [Self::None, Self::Deferred, Self::ResolvedSent, Self::ResolvedFailed];
 }
 
-impl Entry {
+impl JournalEntry {
     pub fn is_deferred(&self) -> bool {
-        self.detail == Detail::Deferred
+        self.detail == EventDetail::Deferred
     }
 }
 
-impl Page {
+impl JournalPage {
     pub fn new(at: Time) -> Self {
         Self { at, lanes: Vec::new(), entries: Vec::new() }
     }
@@ -69,7 +69,7 @@ impl Page {
         uid: MessageUid,
         seq: u32,
         kind: EventKind,
-        detail: Detail,
+        detail: EventDetail,
     ) {
         self.at = self.at.max(at);
         let known = self.lanes.iter().rposition(|known| *known == lane);
@@ -79,7 +79,7 @@ impl Page {
         });
         // A page has far fewer entries than this type can count, and so fewer lanes.
         let lane = u16::try_from(place).unwrap_or(u16::MAX);
-        self.entries.push(Entry { uid, seq, kind, detail, lane });
+        self.entries.push(JournalEntry { uid, seq, kind, detail, lane });
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -103,7 +103,7 @@ impl Page {
     }
 }
 
-fn read(at: Time, bytes: &[u8]) -> Option<Page> {
+fn read(at: Time, bytes: &[u8]) -> Option<JournalPage> {
     let (&[form, high, low], rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
     let (lanes, entries) =
         rest.split_at_checked(usize::from(u16::from_be_bytes([high, low])) * LANE_BYTES)?;
@@ -114,28 +114,28 @@ fn read(at: Time, bytes: &[u8]) -> Option<Page> {
         let (seq, rest) = rest.split_first_chunk::<4>()?;
         let &[kind, detail, high, low] = rest else { return None };
         let lane = u16::from_be_bytes([high, low]);
-        Some(Entry {
+        Some(JournalEntry {
             uid: MessageUid::from_bytes(*uid),
             seq: u32::from_be_bytes(*seq),
             kind: EventKind::from_code(kind.into())?,
-            detail: Detail::ALL.into_iter().find(|known| *known as u8 == detail)?,
+            detail: EventDetail::ALL.into_iter().find(|known| *known as u8 == detail)?,
             lane: Some(lane).filter(|lane| usize::from(*lane) < lanes.len())?,
         })
     };
     let entries = entries.iter().map(entry).collect::<Option<Vec<_>>>()?;
     let lanes = lanes.iter().copied().map(LaneId::from_bytes).collect();
-    (form == FORM).then_some(Page { at, lanes, entries })
+    (form == FORM).then_some(JournalPage { at, lanes, entries })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn page() -> Page {
-        let mut page = Page::new(Time::from_millis(5));
+    fn page() -> JournalPage {
+        let mut page = JournalPage::new(Time::from_millis(5));
         for (n, &kind) in (0..).zip(EventKind::ALL) {
             let (lane, uid) = (LaneId::from_bytes([n % 3; 16]), MessageUid::from_bytes([n; 16]));
-            let detail = Detail::ALL[usize::from(n) % Detail::ALL.len()];
+            let detail = EventDetail::ALL[usize::from(n) % EventDetail::ALL.len()];
             page.add(Time::from_millis(9 - i64::from(n)), lane, uid, u32::from(n) << 20, kind, detail);
         }
         page
@@ -147,21 +147,21 @@ mod tests {
         assert_eq!((page.lanes.len(), page.at), (3, Time::from_millis(9)));
         let bytes = page.encode();
         assert_eq!(bytes.len(), HEAD_BYTES + 3 * LANE_BYTES + page.entries.len() * ENTRY_BYTES);
-        assert_eq!(Page::decode(page.at, &bytes).unwrap(), page);
+        assert_eq!(JournalPage::decode(page.at, &bytes).unwrap(), page);
     }
 
     #[test]
     fn bytes_that_are_no_page_are_an_error() {
         let whole = page().encode();
         for bytes in [&whole[..whole.len() - 1], &whole[..2], &[], &[FORM, 255, 255]] {
-            assert!(Page::decode(Time::from_millis(0), bytes).is_err());
+            assert!(JournalPage::decode(Time::from_millis(0), bytes).is_err());
         }
         let last = whole.len() - 1;
         // Fails for another version, an unknown lane, or an unknown event.
         for (place, value) in [(0, 2), (last, 200), (last - 3, 0), (last - 2, 9)] {
             let mut bytes = whole.clone();
             bytes[place] = value;
-            assert!(Page::decode(Time::from_millis(0), &bytes).is_err(), "{place}");
+            assert!(JournalPage::decode(Time::from_millis(0), &bytes).is_err(), "{place}");
         }
     }
 }

@@ -6,23 +6,23 @@ use std::{
     time::Duration,
 };
 
-use postway_domain::{Incarnation, Liveness, liveness::Visibility};
+use postway_domain::{Incarnation, NodeLiveness, liveness::NodeVisibility};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::record::NodeRecord;
 
 /// The liveness judgements of one process, shared by its subsystems.
-pub struct Roster {
+pub struct LivenessRoster {
     me: Incarnation,
     is_shared: bool,
     started: Instant,
-    liveness: Mutex<Liveness>,
+    liveness: Mutex<NodeLiveness>,
     apart: Mutex<Vec<Incarnation>>,
-    visibility: Mutex<Visibility>,
+    visibility: Mutex<NodeVisibility>,
     on_beat: Notify,
 }
 
-impl Roster {
+impl LivenessRoster {
     /// The roster of this incarnation. If the store is not shared, no other node can be alive.
     pub fn new(me: Incarnation, is_shared: bool) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Roster {
         self.started.elapsed()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Liveness> {
+    fn lock(&self) -> MutexGuard<'_, NodeLiveness> {
         self.liveness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -105,7 +105,7 @@ impl Roster {
         self.on_beat.notify_waiters();
     }
 
-    fn visibility(&self) -> Visibility {
+    fn visibility(&self) -> NodeVisibility {
         *self.visibility.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

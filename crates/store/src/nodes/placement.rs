@@ -17,7 +17,7 @@ pub(crate) const WRITERS: i64 = 2;
 
 /// The register as of the last heartbeat.
 #[derive(Default)]
-pub(crate) struct Peers {
+pub(crate) struct NodePlacement {
     slot: AtomicI64,
     known: Mutex<KnownNodes>,
 }
@@ -28,7 +28,7 @@ struct KnownNodes {
     all: Vec<Incarnation>,
 }
 
-impl Peers {
+impl NodePlacement {
     fn lock(&self) -> MutexGuard<'_, KnownNodes> {
         // A list that is one heartbeat old is good enough, so a poisoned lock does not matter.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
@@ -86,7 +86,7 @@ mod tests {
     fn one_node_is_first_for_an_account_and_each_for_some() {
         let nodes = [node(1), node(2), node(3)];
         let peers = nodes.each_ref().map(|node| {
-            let peers = Peers::default();
+            let peers = NodePlacement::default();
             peers.update(node.incarnation, &nodes);
             peers
         });

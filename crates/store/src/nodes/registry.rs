@@ -9,36 +9,37 @@ use crate::{
     error::StoreError,
     nodes::server_silence::SilenceAnnouncer,
     record::{DutyRecord, NodeBeat, NodeRecord, free_slot},
-    sql::{Row, Session, Sql, Value, multi_row::Multi, values},
+    sql::{Row, SqlSession, SqlText, Value, multi_row::MultiRow, values},
 };
 
-const BEAT: Sql = Sql::same("UPDATE node SET beat = beat + 1, beat_at = ? WHERE incarnation = ?");
-const REGISTER: Sql = Sql::or_mysql(
+const BEAT: SqlText = SqlText::same("UPDATE node SET beat = beat + 1, beat_at = ? WHERE incarnation = ?");
+const REGISTER: SqlText = SqlText::or_mysql(
     "INSERT INTO node (incarnation, identity, slot, name, address, version, started_at, beat, beat_at) \
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
     "INSERT INTO node (incarnation, identity, slot, name, address, version, started_at, beat, beat_at) \
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 );
-const NODES: Sql = Sql::same(
+const NODES: SqlText = SqlText::same(
     "SELECT incarnation, identity, slot, name, address, version, started_at, beat, beat_at FROM node \
      ORDER BY started_at, incarnation",
 );
-static STRIKE: Multi = Multi::new("DELETE FROM node WHERE incarnation IN (", 1, ")");
-static GIVE_UP: Multi = Multi::new("UPDATE duty SET term = term + 1, holder = ? WHERE holder IN (", 1, ")");
-const DUTY: Sql = Sql::same("SELECT holder, term, since FROM duty WHERE name = ?");
-const FIRST_TERM: Sql = Sql::or_mysql(
+static STRIKE: MultiRow = MultiRow::new("DELETE FROM node WHERE incarnation IN (", 1, ")");
+static GIVE_UP: MultiRow =
+    MultiRow::new("UPDATE duty SET term = term + 1, holder = ? WHERE holder IN (", 1, ")");
+const DUTY: SqlText = SqlText::same("SELECT holder, term, since FROM duty WHERE name = ?");
+const FIRST_TERM: SqlText = SqlText::or_mysql(
     "INSERT INTO duty (holder, since, name, term) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
     "INSERT INTO duty (holder, since, name, term) VALUES (?, ?, ?, ?)",
 );
-const NEXT_TERM: Sql =
-    Sql::same("UPDATE duty SET holder = ?, since = ?, term = term + 1 WHERE name = ? AND term = ?");
-const SERVER_TIME: Sql = Sql::of_each(
+const NEXT_TERM: SqlText =
+    SqlText::same("UPDATE duty SET holder = ?, since = ?, term = term + 1 WHERE name = ? AND term = ?");
+const SERVER_TIME: SqlText = SqlText::of_each(
     "SELECT 0",
     "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
     "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",
 );
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[BEAT, REGISTER, NODES, DUTY, FIRST_TERM, NEXT_TERM, SERVER_TIME];
+pub(crate) const STATEMENTS: &[SqlText] = &[BEAT, REGISTER, NODES, DUTY, FIRST_TERM, NEXT_TERM, SERVER_TIME];
 
 /// The longest a call to the register may take. A silent connection must be noticed and replaced before other
 /// nodes consider this one dead.
@@ -109,7 +110,10 @@ fn unanswered() -> StoreError {
 }
 
 /// Moves a node's counter, or registers it, and reads the register.
-pub(crate) async fn beat(session: &mut dyn Session, node: &NodeBeat) -> Result<Vec<NodeRecord>, StoreError> {
+pub(crate) async fn beat(
+    session: &mut dyn SqlSession,
+    node: &NodeBeat,
+) -> Result<Vec<NodeRecord>, StoreError> {
     let is_known = session.execute(BEAT, values![node.at, node.incarnation.as_bytes()]).await? == 1;
     let registered = nodes(session).await?;
     if is_known {
@@ -134,18 +138,18 @@ pub(crate) async fn beat(session: &mut dyn Session, node: &NodeBeat) -> Result<V
 }
 
 /// The time by the server's clock.
-pub(crate) async fn server_time(session: &mut dyn Session) -> Result<Option<Time>, StoreError> {
+pub(crate) async fn server_time(session: &mut dyn SqlSession) -> Result<Option<Time>, StoreError> {
     session.rows(SERVER_TIME, Vec::new()).await?.first().map(|row| row.time(0)).transpose()
 }
 
 /// Every registered node, the oldest first.
-pub(crate) async fn nodes(session: &mut dyn Session) -> Result<Vec<NodeRecord>, StoreError> {
+pub(crate) async fn nodes(session: &mut dyn SqlSession) -> Result<Vec<NodeRecord>, StoreError> {
     session.rows(NODES, Vec::new()).await?.iter().map(read_node).collect()
 }
 
 /// Removes nodes from the register. Their duties are freed first, so that a node that finds such a node
 /// missing need not wait.
-pub(crate) async fn strike(session: &mut dyn Session, gone: &[Incarnation]) -> Result<(), StoreError> {
+pub(crate) async fn strike(session: &mut dyn SqlSession, gone: &[Incarnation]) -> Result<(), StoreError> {
     let ids = |run: &[Incarnation]| run.iter().map(|one| Value::from(one.as_bytes())).collect::<Vec<_>>();
     for (sql, run) in GIVE_UP.runs(gone) {
         session.execute(sql.into(), [values![DutyRecord::NOBODY.as_bytes()], ids(run)].concat()).await?;
@@ -157,7 +161,7 @@ pub(crate) async fn strike(session: &mut dyn Session, gone: &[Incarnation]) -> R
 }
 
 /// The record of a duty.
-pub(crate) async fn duty(session: &mut dyn Session, name: &str) -> Result<Option<DutyRecord>, StoreError> {
+pub(crate) async fn duty(session: &mut dyn SqlSession, name: &str) -> Result<Option<DutyRecord>, StoreError> {
     let read = |row: &Row| {
         Ok(DutyRecord {
             holder: Incarnation::from_bytes(row.id16(0)?),
@@ -170,7 +174,7 @@ pub(crate) async fn duty(session: &mut dyn Session, name: &str) -> Result<Option
 
 /// Takes a duty that is still as it was `seen`.
 pub(crate) async fn take_duty(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     name: &str,
     seen: Option<DutyRecord>,
     by: Incarnation,

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::{
     error::StoreError,
-    sql::{Row, Session, Sql, Value},
+    sql::{Row, SqlSession, SqlText, Value},
 };
 
 /// Announces to writers that a silence is over.
@@ -87,16 +87,16 @@ pub(crate) struct HeardSession<S> {
 }
 
 #[async_trait]
-impl<S: Session> Session for HeardSession<S> {
-    async fn execute(&mut self, sql: Sql, values: Vec<Value>) -> Result<u64, StoreError> {
+impl<S: SqlSession> SqlSession for HeardSession<S> {
+    async fn execute(&mut self, sql: SqlText, values: Vec<Value>) -> Result<u64, StoreError> {
         self.silences.hear(self.session.execute(sql, values)).await
     }
 
-    async fn insert(&mut self, sql: Sql, values: Vec<Value>) -> Result<bool, StoreError> {
+    async fn insert(&mut self, sql: SqlText, values: Vec<Value>) -> Result<bool, StoreError> {
         self.silences.hear(self.session.insert(sql, values)).await
     }
 
-    async fn rows(&mut self, sql: Sql, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
+    async fn rows(&mut self, sql: SqlText, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
         self.silences.hear(self.session.rows(sql, values)).await
     }
 }

@@ -16,7 +16,7 @@ struct NodeTable {
     duties: BTreeMap<String, DutyRecord>,
 }
 
-/// See [`crate::Nodes`].
+/// See [`crate::NodeStore`].
 #[derive(Default)]
 pub(crate) struct LocalNodes(Mutex<NodeTable>);
 

@@ -5,7 +5,7 @@
 
 use async_trait::async_trait;
 use postway_domain::{
-    Contact, Incarnation, MessageUid, Rule, TenantId, Time, WatchedMailbox,
+    Contact, InboundRule, Incarnation, MessageUid, TenantId, Time, WatchedMailbox,
     id::{ContactId, MailboxId, RuleId},
 };
 
@@ -13,15 +13,15 @@ use super::PAGE_MAX;
 use crate::{
     error::StoreError,
     record::{
-        Body, Changed, InboundFilter, InboundRecord, InboundReplay, InboundView, MailboxKey, MailboxNote,
-        MailboxState, ReceiptPlace, ReceiptView, Registered, Registration, RouteRequest, RouteState, Routed,
-        ToRoute, Traced,
+        ChangeResult, InboundFilter, InboundMailResult, InboundRecord, InboundReplay, InboundView,
+        MailToProcess, MailboxKey, MailboxNote, MailboxPage, MailboxState, ProcessRequest, ProcessingState,
+        ReceiptPlace, RegistrationResult, StoredBody, StoredReceipt, TracedMessage,
     },
 };
 
 /// Inbound mail, see the module.
 #[async_trait]
-pub trait Inbound: Send + Sync {
+pub trait InboundStore: Send + Sync {
     /// A tenant's mailboxes by id; those of all tenants that are not deleted if `tenant` is `None`.
     async fn mailboxes(&self, tenant: Option<&TenantId>) -> Result<Vec<WatchedMailbox>, StoreError>;
 
@@ -32,19 +32,19 @@ pub trait Inbound: Send + Sync {
     async fn mailbox(&self, key: &MailboxKey) -> Result<Option<(WatchedMailbox, MailboxState)>, StoreError>;
 
     /// Stores a page of mail and moves the cursor.
-    async fn register(&self, page: Registration) -> Result<Registered, StoreError>;
+    async fn register(&self, page: MailboxPage) -> Result<RegistrationResult, StoreError>;
 
     /// Records the result of polling a mailbox.
     async fn note_mailbox(&self, note: MailboxNote) -> Result<(), StoreError>;
 
     /// Which mail waits to be processed.
-    async fn route_state(&self, now: Time) -> Result<RouteState, StoreError>;
+    async fn route_state(&self, now: Time) -> Result<ProcessingState, StoreError>;
 
     /// Leases mail that waits to be processed, the longest due first.
-    async fn claim_inbound(&self, request: RouteRequest) -> Result<Vec<ToRoute>, StoreError>;
+    async fn claim_inbound(&self, request: ProcessRequest) -> Result<Vec<MailToProcess>, StoreError>;
 
     /// Writes the results of processing; `true` for each that was applied because the lease was still valid.
-    async fn settle_inbound(&self, routed: Vec<Routed>) -> Result<Vec<bool>, StoreError>;
+    async fn settle_inbound(&self, routed: Vec<InboundMailResult>) -> Result<Vec<bool>, StoreError>;
 
     /// Reclaims mail that is leased to an incarnation not in `alive`, or past its backstop; it has used one
     /// try. Returns the number of mails.
@@ -54,10 +54,14 @@ pub trait Inbound: Send + Sync {
     async fn inbound_woken(&self);
 
     /// The rules of a mailbox in their order; all rules of the tenant, by mailbox, if `mailbox` is `None`.
-    async fn rules(&self, tenant: &TenantId, mailbox: Option<&MailboxId>) -> Result<Vec<Rule>, StoreError>;
+    async fn rules(
+        &self,
+        tenant: &TenantId,
+        mailbox: Option<&MailboxId>,
+    ) -> Result<Vec<InboundRule>, StoreError>;
 
     /// One rule.
-    async fn rule(&self, tenant: &TenantId, id: &RuleId) -> Result<Option<Rule>, StoreError>;
+    async fn rule(&self, tenant: &TenantId, id: &RuleId) -> Result<Option<InboundRule>, StoreError>;
 
     /// A tenant's contacts by id, after `after`.
     async fn contacts(
@@ -90,7 +94,8 @@ pub trait Inbound: Send + Sync {
     ) -> Result<Option<InboundRecord>, StoreError>;
 
     /// The bytes of an inbound mail.
-    async fn inbound_raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError>;
+    async fn inbound_raw(&self, tenant: &TenantId, uid: MessageUid)
+    -> Result<Option<StoredBody>, StoreError>;
 
     /// Makes a settled mail due again with all its tries: `Missing` if it does not exist, `InUse` if it is
     /// not settled or has no bytes.
@@ -99,9 +104,9 @@ pub trait Inbound: Send + Sync {
         tenant: &TenantId,
         uid: MessageUid,
         now: Time,
-    ) -> Result<Changed, StoreError>;
+    ) -> Result<ChangeResult, StoreError>;
 
-    /// Makes settled mail due again, as [`Inbound::replay_inbound`] does with one. Returns the number of
+    /// Makes settled mail due again, as [`InboundStore::replay_inbound`] does with one. Returns the number of
     /// mails.
     async fn replay_inbound_all(&self, replay: InboundReplay) -> Result<u32, StoreError>;
 
@@ -111,10 +116,10 @@ pub trait Inbound: Send + Sync {
         tenant: &TenantId,
         uid: MessageUid,
         now: Time,
-    ) -> Result<Changed, StoreError>;
+    ) -> Result<ChangeResult, StoreError>;
 
     /// Messages that a report may be about, of any tenant, by id; tombstones of removed ones included.
-    async fn traced(&self, uids: &[MessageUid]) -> Result<Vec<Traced>, StoreError>;
+    async fn traced(&self, uids: &[MessageUid]) -> Result<Vec<TracedMessage>, StoreError>;
 
     /// A page of a message's receipts in the order of arrival, after `after`.
     async fn receipt_page(
@@ -123,13 +128,13 @@ pub trait Inbound: Send + Sync {
         uid: MessageUid,
         after: Option<ReceiptPlace>,
         limit: u32,
-    ) -> Result<Vec<ReceiptView>, StoreError>;
+    ) -> Result<Vec<StoredReceipt>, StoreError>;
 
     /// All receipts of a message in the order of arrival.
-    async fn receipts(&self, tenant: &TenantId, uid: MessageUid) -> Result<Vec<ReceiptView>, StoreError> {
-        let mut receipts: Vec<ReceiptView> = Vec::new();
+    async fn receipts(&self, tenant: &TenantId, uid: MessageUid) -> Result<Vec<StoredReceipt>, StoreError> {
+        let mut receipts: Vec<StoredReceipt> = Vec::new();
         loop {
-            let after = receipts.last().map(ReceiptView::place);
+            let after = receipts.last().map(StoredReceipt::place);
             let page = self.receipt_page(tenant, uid, after, PAGE_MAX).await?;
             let is_last = page.len() < PAGE_MAX as usize;
             receipts.extend(page);
@@ -145,7 +150,7 @@ pub trait Inbound: Send + Sync {
         tenant: &TenantId,
         uid: MessageUid,
         digest: [u8; 32],
-    ) -> Result<Option<Body>, StoreError>;
+    ) -> Result<Option<StoredBody>, StoreError>;
 
     /// Appends `pec_timeout` to the histories of messages whose receipt is overdue. Returns the number of
     /// messages.

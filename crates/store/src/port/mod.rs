@@ -11,31 +11,32 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use postway_domain::{
-    Account, AccountId, AccountLimits, ApiKey, DkimKey, Incarnation, KeyDigest, KnownRecipient, MessageUid,
-    RecipientId, RecipientKey, Span, Status, Template, TemplateName, Tenant, TenantId, Time,
+    Account, AccountId, AccountLimits, ApiKey, DkimKey, Incarnation, KeyDigest, KnownRecipient, LimitSpan,
+    MessageStatus, MessageUid, RecipientId, RecipientKey, Template, TemplateName, Tenant, TenantId, Time,
     id::{AuditId, BatchCode, SessionId},
     oauth::{OAuthOwner, OAuthState},
 };
 
-pub use inbound::Inbound;
-pub use report::{Report, Retain};
-pub use stream::Streams;
+pub use inbound::InboundStore;
+pub use report::{ReportStore, RetentionStore};
+pub use stream::StreamStore;
 
 use crate::{
     error::StoreError,
     record::{
-        Acceptance, AccountGate, AccountKey, AuditEntry, BatchView, BlobName, Body, Change, Changed, Circuit,
-        ClaimRequest, Claimed, DedupKind, DirectoryChange, DutyRecord, Filter, Link, MessageBrief,
-        MessageCount, MessageKey, MessagePage, MessageRecord, MessageSummary, NewMessage, NodeBeat,
-        NodeRecord, Pace, PreparationState, PrepareRequest, QueueState, Stalled, Stats, StoreSpace,
-        Suppression, Suspension, ToPrepare, Used, WireCommit,
+        Acceptance, AccountGate, AccountKey, AuditEntry, BatchRecord, BlobName, ChangeResult, ClaimRequest,
+        ClaimedMessage, DedupKind, DirectoryChange, DutyRecord, FileLink, LimitUse, MessageBrief,
+        MessageChange, MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, MessageSummary,
+        NewMessage, NodeBeat, NodeRecord, OpenCircuit, PreparationState, PrepareRequest, QueueState,
+        QueueStats, SendingRate, StalledMessage, StoreSpace, StoredBody, SuppressionRecord, SuspensionRecord,
+        ToPrepare, WireCommit,
     },
     sql::durability::DurabilityRisk,
 };
 
 /// What the intake uses: accepting messages.
 #[async_trait]
-pub trait Intake: Send + Sync {
+pub trait IntakeStore: Send + Sync {
     /// Stores messages. When this returns, each is durable or refused as a repeat; there is one answer per
     /// message, in order. A message whose account has a standing claim may be handed over in the same
     /// transaction.
@@ -54,17 +55,17 @@ pub trait Intake: Send + Sync {
 
 /// What the dispatcher uses: claiming work, and writing the results.
 #[async_trait]
-pub trait Work: Send + Sync {
+pub trait WorkStore: Send + Sync {
     /// Leases due messages of the accounts in the request. If less is due than wanted, the remaining capacity
     /// may become a standing claim: messages accepted later for that account are leased as they are stored,
-    /// and come through [`Work::handed_over`].
-    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError>;
+    /// and come through [`WorkStore::handed_over`].
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<ClaimedMessage>, StoreError>;
 
     /// The next messages handed over to standing claims. Waits while there are none. One consumer at a time.
-    async fn handed_over(&self) -> Vec<Claimed>;
+    async fn handed_over(&self) -> Vec<ClaimedMessage>;
 
     /// Withdraws every standing claim. Nothing is handed over after this returns, except what
-    /// [`Work::handed_over`] has not yet returned.
+    /// [`WorkStore::handed_over`] has not yet returned.
     fn unpark(&self);
 
     /// Makes the permission to write the final dot durable. `true` if it is granted; `false` if the lease is
@@ -73,31 +74,35 @@ pub trait Work: Send + Sync {
 
     /// The fenced write: moves messages to their next state, with events, recipients and attempt, each in one
     /// transaction. `true` if it was applied, `false` if the fence did not match and nothing was written.
-    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError>;
+    async fn apply(&self, changes: Vec<MessageChange>) -> Result<Vec<bool>, StoreError>;
 
     /// A message's bytes, for work too large to come with its claim.
-    async fn body(&self, uid: MessageUid) -> Result<Option<Body>, StoreError>;
+    async fn body(&self, uid: MessageUid) -> Result<Option<StoredBody>, StoreError>;
 
     /// Messages whose worker is gone: leased to an incarnation that is not in `alive`, or past the backstop.
-    async fn stalled(&self, alive: &[Incarnation], now: Time, limit: u32)
-    -> Result<Vec<Stalled>, StoreError>;
+    async fn stalled(
+        &self,
+        alive: &[Incarnation],
+        now: Time,
+        limit: u32,
+    ) -> Result<Vec<StalledMessage>, StoreError>;
 
     /// Waiting messages whose `expires_at` has passed. Messages in doubt are not among them: they are
     /// claimed, and their worker puts them on hold.
-    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError>;
+    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<StalledMessage>, StoreError>;
 
     /// The accounts that have work due now, and when the next message after that is due.
     async fn queue_state(&self, now: Time) -> Result<QueueState, StoreError>;
 
-    /// The accounts that may have new work since the last call. A hint: polling [`Work::queue_state`] is the
+    /// The accounts that may have new work since the last call. A hint: polling [`WorkStore::queue_state`] is the
     /// guarantee.
     async fn woken(&self) -> Vec<AccountKey>;
 }
 
 /// What preparation uses: messages that need something from elsewhere before they can be composed. They start
-/// as `accepted`; the result is written with [`Work::apply`].
+/// as `accepted`; the result is written with [`WorkStore::apply`].
 #[async_trait]
-pub trait Prepare: Send + Sync {
+pub trait PreparationStore: Send + Sync {
     /// The tenants whose messages wait to be prepared.
     async fn preparation_state(&self, now: Time) -> Result<PreparationState, StoreError>;
 
@@ -108,9 +113,9 @@ pub trait Prepare: Send + Sync {
     async fn preparation_woken(&self);
 }
 
-/// The names of blobs. [`crate::blob::Depot`] stores the bytes.
+/// The names of blobs. [`crate::blob::BlobStorage`] stores the bytes.
 #[async_trait]
-pub trait Blobs: Send + Sync {
+pub trait BlobNameStore: Send + Sync {
     /// The name under which to store a blob. It is safe from deletion for an hour from `now`, and after that
     /// while something refers to it. Called before the bytes are written.
     async fn reserve_blob(&self, digest: [u8; 32], size: u64, now: Time) -> Result<BlobName, StoreError>;
@@ -125,7 +130,7 @@ pub trait Blobs: Send + Sync {
 
 /// What messages are composed with: templates, known recipients, signing keys, links.
 #[async_trait]
-pub trait Catalogue: Send + Sync {
+pub trait CatalogueStore: Send + Sync {
     /// A template in this version, or in its latest if `version` is `None`.
     async fn template(
         &self,
@@ -178,7 +183,7 @@ pub trait Catalogue: Send + Sync {
     ) -> Result<Vec<DkimKey>, StoreError>;
 
     /// A file that this message links to, found by its blob, even if the link has expired.
-    async fn link(&self, uid: MessageUid, blob: &BlobName) -> Result<Option<Link>, StoreError>;
+    async fn link(&self, uid: MessageUid, blob: &BlobName) -> Result<Option<FileLink>, StoreError>;
 }
 
 /// The most messages that are read at once.
@@ -197,19 +202,24 @@ pub trait Read: Send + Sync {
     async fn search(
         &self,
         tenant: &TenantId,
-        filter: &Filter,
+        filter: &MessageFilter,
         before: Option<MessageUid>,
         limit: u32,
     ) -> Result<MessagePage, StoreError>;
 
     /// The number of messages that match, counted up to `most`, and only while it costs little.
-    async fn count(&self, tenant: &TenantId, filter: &Filter, most: u32) -> Result<MessageCount, StoreError>;
+    async fn count(
+        &self,
+        tenant: &TenantId,
+        filter: &MessageFilter,
+        most: u32,
+    ) -> Result<MessageCount, StoreError>;
 
     /// Messages that match, newest first, before the cursor: `limit` of them or all, however long it takes.
     async fn messages(
         &self,
         tenant: &TenantId,
-        filter: &Filter,
+        filter: &MessageFilter,
         mut before: Option<MessageUid>,
         limit: u32,
     ) -> Result<Vec<MessageSummary>, StoreError> {
@@ -231,27 +241,30 @@ pub trait Read: Send + Sync {
     async fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<MessageBrief>, StoreError>;
 
     /// The RFC 5322 bytes; `None` while the message waits to be prepared, and after they were removed.
-    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError>;
+    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<StoredBody>, StoreError>;
 
     /// The request as it was submitted, unless it was removed.
-    async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError>;
+    async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<StoredBody>, StoreError>;
 
     /// A tenant's counts in ten-second intervals from `since` on, in order: at most the last hour, as far as
     /// it was fanned out.
-    async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<Pace>, StoreError>;
+    async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<SendingRate>, StoreError>;
 
     /// Counts by status, how long due and blocked messages have waited, and the doubts on hold; for one
     /// tenant, or for all if `tenant` is `None`.
-    async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError>;
+    async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<QueueStats, StoreError>;
 }
 
 /// What operators use: tenants, accounts, keys, suspensions, suppressions, and the audit log.
 #[async_trait]
-pub trait Directory: Send + Sync {
+pub trait DirectoryStore: Send + Sync {
     /// Makes one change and writes its audit entry in one transaction. The entry is written only if something
     /// changed.
-    async fn change(&self, change: DirectoryChange, audit: Option<AuditEntry>)
-    -> Result<Changed, StoreError>;
+    async fn change(
+        &self,
+        change: DirectoryChange,
+        audit: Option<AuditEntry>,
+    ) -> Result<ChangeResult, StoreError>;
 
     /// A number that rises with each change made through this process, before the change is answered and
     /// before the changed account is woken: what was read under another generation may be stale. Changes made
@@ -290,7 +303,7 @@ pub trait Directory: Send + Sync {
     async fn oauth_states(&self) -> Result<Vec<OAuthState>, StoreError>;
 
     /// A tenant's suspensions.
-    async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<Suspension>, StoreError>;
+    async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<SuspensionRecord>, StoreError>;
 
     /// A tenant's batches by code, after `after`: those of existing lanes, and those that are suspended.
     async fn batches(
@@ -298,15 +311,15 @@ pub trait Directory: Send + Sync {
         tenant: &TenantId,
         after: Option<&BatchCode>,
         limit: u32,
-    ) -> Result<Vec<BatchView>, StoreError>;
+    ) -> Result<Vec<BatchRecord>, StoreError>;
 
-    /// The number of a batch's messages in each status, counted over at most [`BatchView::COUNTED_MAX`]
+    /// The number of a batch's messages in each status, counted over at most [`BatchRecord::COUNTED_MAX`]
     /// messages.
     async fn batch_states(
         &self,
         tenant: &TenantId,
         code: &BatchCode,
-    ) -> Result<BTreeMap<Status, i64>, StoreError>;
+    ) -> Result<BTreeMap<MessageStatus, i64>, StoreError>;
 
     /// What blocks these accounts now, by account; read for all of them together.
     async fn account_gates(
@@ -317,7 +330,7 @@ pub trait Directory: Send + Sync {
     ) -> Result<Vec<(AccountId, AccountGate)>, StoreError>;
 
     /// The number of a tenant's messages that a suspension, a used-up limit or an open circuit blocks, capped
-    /// at [`Suspension::HELD_MAX`]: that value means "at least".
+    /// at [`SuspensionRecord::HELD_MAX`]: that value means "at least".
     async fn held(&self, tenant: &TenantId, now: Time) -> Result<i64, StoreError>;
 
     /// A tenant's suppressed addresses in order, after `after`.
@@ -326,10 +339,14 @@ pub trait Directory: Send + Sync {
         tenant: &TenantId,
         after: Option<&str>,
         limit: u32,
-    ) -> Result<Vec<Suppression>, StoreError>;
+    ) -> Result<Vec<SuppressionRecord>, StoreError>;
 
     /// One suppressed address, given in lower case, even if the suppression has expired.
-    async fn suppression(&self, tenant: &TenantId, address: &str) -> Result<Option<Suppression>, StoreError>;
+    async fn suppression(
+        &self,
+        tenant: &TenantId,
+        address: &str,
+    ) -> Result<Option<SuppressionRecord>, StoreError>;
 
     /// The audit log, newest first, before `before`; of one tenant, or of all if `tenant` is `None`.
     async fn audit(
@@ -340,10 +357,10 @@ pub trait Directory: Send + Sync {
     ) -> Result<Vec<AuditEntry>, StoreError>;
 
     /// The open circuit of an account, if it is open.
-    async fn circuit(&self, key: &AccountKey) -> Result<Option<Circuit>, StoreError>;
+    async fn circuit(&self, key: &AccountKey) -> Result<Option<OpenCircuit>, StoreError>;
 
     /// Every open circuit by tenant and account; of one tenant, or of all if `tenant` is `None`.
-    async fn circuits(&self, tenant: Option<&TenantId>) -> Result<Vec<Circuit>, StoreError>;
+    async fn circuits(&self, tenant: Option<&TenantId>) -> Result<Vec<OpenCircuit>, StoreError>;
 
     /// An account's use of its limits, for each limited span.
     async fn used(
@@ -351,11 +368,11 @@ pub trait Directory: Send + Sync {
         key: &AccountKey,
         limits: &AccountLimits,
         now: Time,
-    ) -> Result<Vec<(Span, Used)>, StoreError>;
+    ) -> Result<Vec<(LimitSpan, LimitUse)>, StoreError>;
 
     /// Creates a tenant; `false` if it exists.
     async fn create_tenant(&self, tenant: Tenant) -> Result<bool, StoreError> {
-        Ok(self.change(DirectoryChange::CreateTenant(tenant, Vec::new()), None).await? == Changed::Done)
+        Ok(self.change(DirectoryChange::CreateTenant(tenant, Vec::new()), None).await? == ChangeResult::Done)
     }
 
     /// Sets the account that a tenant's mail uses if it names none.
@@ -366,17 +383,17 @@ pub trait Directory: Send + Sync {
 
     /// Creates an account; `false` if its id is taken.
     async fn create_account(&self, account: Account) -> Result<bool, StoreError> {
-        Ok(self.change(DirectoryChange::CreateAccount(account), None).await? == Changed::Done)
+        Ok(self.change(DirectoryChange::CreateAccount(account), None).await? == ChangeResult::Done)
     }
 
     /// Replaces an account if its stored version is `expected_version`; `false` otherwise.
     async fn update_account(&self, account: Account, expected_version: i64) -> Result<bool, StoreError> {
         let change = DirectoryChange::UpdateAccount(account, expected_version);
-        Ok(self.change(change, None).await? == Changed::Done)
+        Ok(self.change(change, None).await? == ChangeResult::Done)
     }
 
     /// Deletes an account that has no waiting mail.
-    async fn delete_account(&self, tenant: &TenantId, id: &AccountId) -> Result<Changed, StoreError> {
+    async fn delete_account(&self, tenant: &TenantId, id: &AccountId) -> Result<ChangeResult, StoreError> {
         let key = AccountKey { tenant: tenant.clone(), account: id.clone() };
         self.change(DirectoryChange::DeleteAccount(key), None).await
     }
@@ -384,7 +401,7 @@ pub trait Directory: Send + Sync {
 
 /// The nodes that share a database, and their duties.
 #[async_trait]
-pub trait Nodes: Send + Sync {
+pub trait NodeStore: Send + Sync {
     /// Whether other processes may use this store at the same time.
     fn is_shared(&self) -> bool;
 
@@ -420,7 +437,7 @@ pub trait Nodes: Send + Sync {
 
 /// What the process itself uses to operate the store.
 #[async_trait]
-pub trait Operate: Send + Sync {
+pub trait OperationStore: Send + Sync {
     /// The database settings found at the last review that can lose acknowledged writes.
     fn durability_risks(&self) -> Vec<DurabilityRisk> {
         Vec::new()
@@ -450,35 +467,35 @@ pub trait Operate: Send + Sync {
 
 /// The complete port.
 pub trait Store:
-    Intake
-    + Work
-    + Prepare
-    + Blobs
-    + Catalogue
+    IntakeStore
+    + WorkStore
+    + PreparationStore
+    + BlobNameStore
+    + CatalogueStore
     + Read
-    + Directory
-    + Nodes
-    + Report
-    + Retain
-    + Inbound
-    + Streams
-    + Operate
+    + DirectoryStore
+    + NodeStore
+    + ReportStore
+    + RetentionStore
+    + InboundStore
+    + StreamStore
+    + OperationStore
 {
 }
 
 impl<T> Store for T where
-    T: Intake
-        + Work
-        + Prepare
-        + Blobs
-        + Catalogue
+    T: IntakeStore
+        + WorkStore
+        + PreparationStore
+        + BlobNameStore
+        + CatalogueStore
         + Read
-        + Directory
-        + Nodes
-        + Report
-        + Retain
-        + Inbound
-        + Streams
-        + Operate
+        + DirectoryStore
+        + NodeStore
+        + ReportStore
+        + RetentionStore
+        + InboundStore
+        + StreamStore
+        + OperationStore
 {
 }

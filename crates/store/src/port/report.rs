@@ -5,20 +5,21 @@
 //! notification for each event and subscriber from the pages, and counts hours, each page once.
 
 use async_trait::async_trait;
-use postway_domain::{Event, MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
+use postway_domain::{MessageEvent, MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
 
 use crate::{
     error::StoreError,
     record::{
-        BegunCall, DeliveryPage, DueSubscriber, Erased, Expunge, Fate, FeedEvent, FeedPosition, LaneUpkeep,
-        NotificationKey, NotificationState, NotificationView, Notified, ReportRequest, ReportState,
-        ResendPage, ResendRequest, StatisticsRow, ToNotify, Tombstone,
+        BegunCall, DeliveryPage, DueSubscriber, ErasureCounts, ExpungeRequest, FeedEvent, FeedPosition,
+        LaneUpkeep, MessageOutcomes, MessageTombstone, NotificationKey, NotificationResult,
+        NotificationState, NotificationView, ReportRequest, ReportState, ResendPage, ResendRequest,
+        StatisticsRow, ToNotify,
     },
 };
 
 /// Reporting, see the module.
 #[async_trait]
-pub trait Report: Send + Sync {
+pub trait ReportStore: Send + Sync {
     /// Gives at most `limit` committed pages their positions and returns how many. One caller at a time (a
     /// duty); a second caller that believes it has the duty fails without harm.
     async fn sequence(&self, limit: u32) -> Result<u32, StoreError>;
@@ -52,7 +53,7 @@ pub trait Report: Send + Sync {
     async fn begin_calls(&self, begun: Vec<BegunCall>) -> Result<Vec<bool>, StoreError>;
 
     /// Writes the results of calls; `true` for each that was applied because the lease was still valid.
-    async fn settle_notifications(&self, notified: Vec<Notified>) -> Result<Vec<bool>, StoreError>;
+    async fn settle_notifications(&self, notified: Vec<NotificationResult>) -> Result<Vec<bool>, StoreError>;
 
     /// Reclaims notifications that are leased to an incarnation not in `alive`, or past their backstop.
     /// Returns the number of notifications.
@@ -82,7 +83,8 @@ pub trait Report: Send + Sync {
 
     /// The outcomes of these messages and the progress of their notifications, in no order; messages that
     /// have neither are left out.
-    async fn fates(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<Fate>, StoreError>;
+    async fn fates(&self, tenant: &TenantId, uids: &[MessageUid])
+    -> Result<Vec<MessageOutcomes>, StoreError>;
 
     /// The number of permanently refused recipients of each of these messages, in no order; messages without
     /// any are left out.
@@ -98,7 +100,7 @@ pub trait Report: Send + Sync {
         &self,
         tenant: &TenantId,
         uids: &[MessageUid],
-    ) -> Result<Vec<(MessageUid, Event)>, StoreError>;
+    ) -> Result<Vec<(MessageUid, MessageEvent)>, StoreError>;
 
     /// A subscriber's notifications, the newest first, before `before`; only those in `state` if it is given.
     async fn deliveries(
@@ -129,7 +131,7 @@ pub trait Report: Send + Sync {
 
 /// Retention: removes what is old, and what must be erased.
 #[async_trait]
-pub trait Retain: Send + Sync {
+pub trait RetentionStore: Send + Sync {
     /// Removes journal pages older than `before` that were fanned out. Returns the number of pages.
     async fn trim_journal(&self, before: Time, limit: u32) -> Result<u32, StoreError>;
 
@@ -137,7 +139,7 @@ pub trait Retain: Send + Sync {
     async fn trim_audit(&self, before: Time, limit: u32) -> Result<u32, StoreError>;
 
     /// The tombstone of a removed message.
-    async fn tombstone(&self, uid: MessageUid) -> Result<Option<Tombstone>, StoreError>;
+    async fn tombstone(&self, uid: MessageUid) -> Result<Option<MessageTombstone>, StoreError>;
 
     /// Removes expired deduplication keys and tombstones. Returns how many.
     async fn forget_traces(&self, now: Time, limit: u32) -> Result<u32, StoreError>;
@@ -145,7 +147,7 @@ pub trait Retain: Send + Sync {
     /// Removes final messages whose notifications are settled, with all that belongs to them, and returns how
     /// many. A message that is not final, or has an open notification, is never removed. Zero means that none
     /// can be removed now, or that all the messages examined stay and the next call continues behind them.
-    async fn expunge(&self, expunge: Expunge) -> Result<u32, StoreError>;
+    async fn expunge(&self, expunge: ExpungeRequest) -> Result<u32, StoreError>;
 
     /// Erases an address from at most `limit` final messages. If nothing is removed and nothing redacted, the
     /// work is done. Messages that are not final, or have open notifications, are counted and left; the
@@ -156,7 +158,7 @@ pub trait Retain: Send + Sync {
         address: &str,
         now: Time,
         limit: u32,
-    ) -> Result<Erased, StoreError>;
+    ) -> Result<ErasureCounts, StoreError>;
 
     /// Moves mail that waits in lanes with earlier ids to the lanes in which claims find it, as far as one page of a
     /// walk along the lanes goes. The next call continues behind it.

@@ -5,12 +5,12 @@ use postway_domain::{MailStream, TenantId, id::StreamId};
 
 use crate::{
     error::StoreError,
-    record::{Changed, ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionScope},
+    record::{ChangeResult, ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionScope},
 };
 
-/// A tenant's streams, and scoped suppressions. Operators change both through [`super::Directory::change`].
+/// A tenant's streams, and scoped suppressions. Operators change both through [`super::DirectoryStore::change`].
 #[async_trait]
-pub trait Streams: Send + Sync {
+pub trait StreamStore: Send + Sync {
     /// A tenant's streams by id, after `after`.
     async fn streams(
         &self,
@@ -36,7 +36,7 @@ pub trait Streams: Send + Sync {
         scope: &SuppressionScope,
     ) -> Result<Option<ScopedSuppression>, StoreError>;
 
-    /// Writes a reader's decision and its event in one transaction. [`Changed::Already`] if nothing changes.
+    /// Writes a reader's decision and its event in one transaction. [`ChangeResult::Already`] if nothing changes.
     /// A reader who comes back undoes only what a reader did: a suppression that an operator added stays.
-    async fn decide(&self, decision: ReaderDecision) -> Result<Changed, StoreError>;
+    async fn decide(&self, decision: ReaderDecision) -> Result<ChangeResult, StoreError>;
 }

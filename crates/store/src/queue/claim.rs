@@ -15,17 +15,17 @@ use crate::{
     admin::suspended_batches,
     error::StoreError,
     queue::{
-        lease_conditions::{Terms, remainder},
-        transaction::{Engine, Parking},
+        lease_conditions::{LeaseConditions, remainder},
+        transaction::{StandingCapacity, WriteTransaction},
     },
-    record::{AccountKey, AccountWant, ClaimRequest, Claimed, ClaimedRecipient},
+    record::{AccountKey, AccountWant, ClaimRequest, ClaimedMessage, ClaimedRecipient},
 };
 
 /// Lanes whose batches are asked about at once: mostly the first few fill the room.
 const LANES_ASKED: usize = 128;
 
 /// A recipient that is sent, pending or in doubt.
-pub(crate) struct KnownRecipient {
+pub(crate) struct OpenRecipient {
     pub uid: MessageUid,
     pub status: RecipientStatus,
     pub recipient: ClaimedRecipient,
@@ -49,7 +49,7 @@ pub(crate) trait DueWork: Send {
         id: LaneId,
         lane: &Lane,
         limit: u32,
-    ) -> Result<Vec<Claimed>, StoreError>;
+    ) -> Result<Vec<ClaimedMessage>, StoreError>;
 
     /// Whether the next of a lane whose mail leaves in order may be taken: nobody has one of it. Holds the lane until the
     /// transaction ends, so that of two nodes one finds it free.
@@ -59,22 +59,22 @@ pub(crate) trait DueWork: Send {
     async fn parts(
         &mut self,
         request: &ClaimRequest,
-        claimed: &mut [Claimed],
-    ) -> Result<Vec<KnownRecipient>, StoreError>;
+        claimed: &mut [ClaimedMessage],
+    ) -> Result<Vec<OpenRecipient>, StoreError>;
 }
 
 pub(crate) async fn claim(
-    work: &mut (impl DueWork + Engine),
+    work: &mut (impl DueWork + WriteTransaction),
     request: &ClaimRequest,
-    terms: &mut Terms,
-) -> Result<Vec<Claimed>, StoreError> {
+    terms: &mut LeaseConditions,
+) -> Result<Vec<ClaimedMessage>, StoreError> {
     let mut claimed = Vec::new();
     for want in &request.wants {
         let room = terms.room(want);
         let mut taken = claim_for(work, request, want, room, terms).await?;
         if want.park {
             let want = remainder(want, room, taken.len());
-            work.after().parked.push(Parking { want, lease: request.lease, now: request.now });
+            work.after().parked.push(StandingCapacity { want, lease: request.lease, now: request.now });
         }
         terms.permit(want, &mut taken);
         claimed.extend(taken);
@@ -89,12 +89,12 @@ pub(crate) async fn claim(
 
 /// Leases for one account, as far as the room goes that its limits leave.
 async fn claim_for(
-    work: &mut (impl DueWork + Engine),
+    work: &mut (impl DueWork + WriteTransaction),
     request: &ClaimRequest,
     want: &AccountWant,
     room: u32,
-    terms: &mut Terms,
-) -> Result<Vec<Claimed>, StoreError> {
+    terms: &mut LeaseConditions,
+) -> Result<Vec<ClaimedMessage>, StoreError> {
     if room == 0 {
         return Ok(Vec::new());
     }
@@ -105,7 +105,7 @@ async fn claim_for(
         due.push(lane);
     }
     fairness::order(&mut due, request.now);
-    let mut claimed: Vec<Claimed> = Vec::new();
+    let mut claimed: Vec<ClaimedMessage> = Vec::new();
     for (index, DueLane { lane: id, priority, .. }) in due.iter().enumerate() {
         let (id, priority) = (*id, *priority);
         let left = room - claimed.len() as u32;
@@ -137,7 +137,7 @@ async fn claim_for(
 }
 
 /// An attempt is for the recipients still pending; when none is, for those in doubt.
-fn assign(claimed: &mut [Claimed], recipients: Vec<KnownRecipient>) {
+fn assign(claimed: &mut [ClaimedMessage], recipients: Vec<OpenRecipient>) {
     #[derive(Default)]
     struct Parts {
         pending: Vec<ClaimedRecipient>,
@@ -145,7 +145,7 @@ fn assign(claimed: &mut [Claimed], recipients: Vec<KnownRecipient>) {
         sent: u32,
     }
     let mut parts: HashMap<MessageUid, Parts> = HashMap::with_capacity(claimed.len());
-    for KnownRecipient { uid, status, recipient } in recipients {
+    for OpenRecipient { uid, status, recipient } in recipients {
         let of_message = parts.entry(uid).or_default();
         match status {
             RecipientStatus::Pending => of_message.pending.push(recipient),

@@ -4,14 +4,14 @@
 //! Ready mail waits for nothing else, so right after a step all of it is due now. What waits for a retry or a resend is known by
 //! its time: none is due later than its account's longest delay from now. So is what waits to be prepared.
 
-use postway_domain::{LaneRange, Status, Time, message::Wait};
+use postway_domain::{LaneRange, MessageStatus, Time, message::ScheduleReason};
 
 use crate::{
     error::StoreError,
-    record::{AccountKey, Changed},
+    record::{AccountKey, ChangeResult},
     sql::{
-        Session, Sql, Value,
-        multi_row::{Multi, MultiSql},
+        SqlSession, SqlText, Value,
+        multi_row::{MultiRow, MultiRowSql},
         values,
         waiting_lanes::waiting_lanes,
     },
@@ -20,7 +20,7 @@ use crate::{
 /// Ready mail of some lanes that is due later than now.
 macro_rules! pull {
     ($from:literal) => {
-        Multi::new(
+        MultiRow::new(
             concat!(
                 "UPDATE message SET due_at = ? WHERE status = 2 AND due_at > ? AND uid IN (SELECT uid FROM (SELECT m.uid FROM ",
                 $from,
@@ -31,7 +31,7 @@ macro_rules! pull {
         )
     };
 }
-static PULL: MultiSql = MultiSql {
+static PULL: MultiRowSql = MultiRowSql {
     sqlite: pull!("lane l CROSS JOIN message m WHERE m.lane = l.id"),
     postgres: pull!("lane l CROSS JOIN message m WHERE m.lane = l.id"),
     mysql: pull!("lane l STRAIGHT_JOIN message m FORCE INDEX (message_due) ON m.due_lane = l.id WHERE TRUE"),
@@ -39,7 +39,7 @@ static PULL: MultiSql = MultiSql {
 /// Mail of some lanes that waits for its next attempt until later than it can have to.
 macro_rules! pull_beyond {
     ($from:literal) => {
-        Multi::new(
+        MultiRow::new(
             concat!(
                 "UPDATE message SET due_at = ? WHERE due_at > ? AND uid IN (SELECT uid FROM (SELECT m.uid FROM ",
                 $from,
@@ -51,7 +51,7 @@ macro_rules! pull_beyond {
         )
     };
 }
-static PULL_BEYOND: MultiSql = MultiSql {
+static PULL_BEYOND: MultiRowSql = MultiRowSql {
     sqlite: pull_beyond!("lane l CROSS JOIN message m WHERE m.lane = l.id"),
     postgres: pull_beyond!("lane l CROSS JOIN message m WHERE m.lane = l.id"),
     mysql: pull_beyond!(
@@ -70,7 +70,7 @@ macro_rules! pull_preparation {
         )
     };
 }
-const PULL_PREPARATION: Sql = Sql::or_mysql(
+const PULL_PREPARATION: SqlText = SqlText::or_mysql(
     pull_preparation!("tenant t JOIN preparation p ON p.tenant = t.id JOIN message m ON m.uid = p.uid"),
     pull_preparation!(
         "tenant t STRAIGHT_JOIN preparation p FORCE INDEX (preparation_due) ON p.tenant = t.id \
@@ -78,12 +78,16 @@ const PULL_PREPARATION: Sql = Sql::or_mysql(
     ),
 );
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     vec![PULL.sample(), PULL_BEYOND.sample(), PULL_PREPARATION]
 }
 
-/// Makes at most `limit` ready messages due now. [`Changed::Already`] if there are none.
-pub(crate) async fn pull(session: &mut dyn Session, now: Time, limit: u32) -> Result<Changed, StoreError> {
+/// Makes at most `limit` ready messages due now. [`ChangeResult::Already`] if there are none.
+pub(crate) async fn pull(
+    session: &mut dyn SqlSession,
+    now: Time,
+    limit: u32,
+) -> Result<ChangeResult, StoreError> {
     let lanes = waiting_lanes(session, LaneRange::ALL).await?;
     let (mut left, most) = (u64::from(limit), u64::from(limit));
     for (sql, run) in PULL.runs(&lanes) {
@@ -94,16 +98,16 @@ pub(crate) async fn pull(session: &mut dyn Session, now: Time, limit: u32) -> Re
             break;
         }
     }
-    Ok(if left < most { Changed::Done } else { Changed::Already })
+    Ok(if left < most { ChangeResult::Done } else { ChangeResult::Already })
 }
 
 /// Makes at most `limit` messages of each account due now whose next attempt is later than the account's latest time.
 pub(crate) async fn pull_beyond(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     latest: &[(AccountKey, Time)],
     now: Time,
     limit: u32,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     let mut pulled = 0;
     for (key, latest) in latest {
         let (tenant, account) = (key.tenant.as_str(), key.account.as_str());
@@ -120,22 +124,22 @@ pub(crate) async fn pull_beyond(
             }
         }
     }
-    Ok(if pulled > 0 { Changed::Done } else { Changed::Already })
+    Ok(if pulled > 0 { ChangeResult::Done } else { ChangeResult::Already })
 }
 
 /// Makes so many messages due to be prepared now that a clock that was ahead has wait.
 pub(crate) async fn pull_preparation(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     now: Time,
     latest: Time,
     limit: u32,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     let values = values![now, now, latest, i64::from(limit)];
     let pulled = session.execute(PULL_PREPARATION, values).await?;
-    Ok(if pulled > 0 { Changed::Done } else { Changed::Already })
+    Ok(if pulled > 0 { ChangeResult::Done } else { ChangeResult::Already })
 }
 
 // The statements above write these codes as literals.
-const _: () = assert!(Status::Ready as i64 == 2 && Status::Scheduled as i64 == 3);
-const _: () = assert!(Status::InDoubt as i64 == 8 && Wait::Retry as i64 == 2);
-const _: () = assert!(Status::Accepted as i64 == 0 && Wait::Fetch as i64 == 3);
+const _: () = assert!(MessageStatus::Ready as i64 == 2 && MessageStatus::Scheduled as i64 == 3);
+const _: () = assert!(MessageStatus::InDoubt as i64 == 8 && ScheduleReason::Retry as i64 == 2);
+const _: () = assert!(MessageStatus::Accepted as i64 == 0 && ScheduleReason::Fetch as i64 == 3);

@@ -9,9 +9,9 @@ use postway_domain::{MessageUid, TenantId, Time};
 
 use crate::{
     error::StoreError,
-    queue::{lease_conditions::Terms, packing::PackedMessage},
+    queue::{lease_conditions::LeaseConditions, packing::PackedMessage},
     record::{Acceptance, BatchKey, DedupKind},
-    sql::{Session, Sql, values},
+    sql::{SqlSession, SqlText, values},
 };
 
 /// A message with the key it came with.
@@ -43,7 +43,7 @@ pub(crate) trait KeyTable {
 pub(crate) async fn refuse_repeats(
     table: &mut impl KeyTable,
     messages: &[&PackedMessage],
-    terms: &Terms,
+    terms: &LeaseConditions,
 ) -> Result<HashMap<usize, Acceptance>, StoreError> {
     let mut refused = HashMap::new();
     let mut round: Vec<usize> = (0..messages.len()).collect();
@@ -74,7 +74,7 @@ async fn settle_keys(
     table: &mut impl KeyTable,
     messages: &[&PackedMessage],
     round: &[usize],
-    terms: &Terms,
+    terms: &LeaseConditions,
 ) -> Result<Vec<Loss>, StoreError> {
     let mut lost: Vec<Loss> = Vec::new();
     for pass in [Pass::Batch, Pass::Idempotency, Pass::ClientId] {
@@ -164,7 +164,7 @@ impl Pass {
     }
 }
 
-const HOLDER: Sql = Sql::or_mysql(
+const HOLDER: SqlText = SqlText::or_mysql(
     "SELECT fingerprint, uid FROM dedup WHERE tenant = ? AND kind = ? AND key = ? \
      AND (expires_at IS NULL OR expires_at > ?)",
     "SELECT fingerprint, uid FROM dedup WHERE tenant = ? AND kind = ? AND `key` = ? \
@@ -173,7 +173,7 @@ const HOLDER: Sql = Sql::or_mysql(
 
 /// What accepting a message with these keys would find: the first of them that is held decides.
 pub(crate) async fn seen_before(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     keys: &[(DedupKind, String)],
     fingerprint: &[u8; 32],

@@ -14,14 +14,14 @@ use std::{
 use postway_domain::{Incarnation, LeaseToken, Time};
 use tokio::sync::Notify;
 
-use crate::record::{AccountKey, AccountWant, Claimed, Lease};
+use crate::record::{AccountKey, AccountWant, ClaimedMessage, LeaseGrant};
 
 /// Messages up to this size are handed over; larger ones are claimed, so that memory stays bounded.
 pub const HANDOVER_BYTES_MAX: usize = 64 * 1024;
 
 /// One account's standing claim.
 #[derive(Debug)]
-struct Standing {
+struct StandingClaim {
     incarnation: Incarnation,
     token: LeaseToken,
     lasts: Duration,
@@ -30,9 +30,9 @@ struct Standing {
 }
 
 #[derive(Default)]
-struct Inner {
-    standing: HashMap<AccountKey, Standing>,
-    delivered: Vec<Claimed>,
+struct HandOverState {
+    standing: HashMap<AccountKey, StandingClaim>,
+    delivered: Vec<ClaimedMessage>,
     woken: BTreeSet<AccountKey>,
     /// Hints for other nodes, where there is a way to tell them.
     to_tell: Option<BTreeSet<AccountKey>>,
@@ -41,7 +41,7 @@ struct Inner {
 /// Shared by a store's accept and claim paths. The lock is held for map operations only.
 #[derive(Default)]
 pub struct HandOver {
-    inner: Mutex<Inner>,
+    inner: Mutex<HandOverState>,
     on_delivery: Notify,
     on_wake: Notify,
     on_tell: Notify,
@@ -51,20 +51,20 @@ pub struct HandOver {
 }
 
 impl HandOver {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, HandOverState> {
         // Every critical section leaves the maps whole, so a poisoned lock is still good.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Replaces an account's standing claim; one without room is none.
-    pub fn park(&self, want: AccountWant, lease: &Lease, now: Time) {
+    pub fn park(&self, want: AccountWant, lease: &LeaseGrant, now: Time) {
         let mut inner = self.lock();
         if want.room == 0 {
             inner.standing.remove(&want.key);
             return;
         }
         let (incarnation, token, lasts) = (lease.incarnation, lease.token, lease.until.since(now));
-        inner.standing.insert(want.key.clone(), Standing { incarnation, token, lasts, want });
+        inner.standing.insert(want.key.clone(), StandingClaim { incarnation, token, lasts, want });
     }
 
     /// Takes one slot, if one is parked on terms that are covered. They may have changed since they were last looked at.
@@ -73,12 +73,12 @@ impl HandOver {
         key: &AccountKey,
         now: Time,
         is_covered: impl FnOnce(&AccountWant) -> bool,
-    ) -> Option<(Lease, AccountWant)> {
+    ) -> Option<(LeaseGrant, AccountWant)> {
         let mut inner = self.lock();
         let standing = inner.standing.get_mut(key).filter(|standing| is_covered(&standing.want))?;
         standing.want.room -= 1;
         let want = standing.want.clone();
-        let lease = Lease {
+        let lease = LeaseGrant {
             incarnation: standing.incarnation,
             token: standing.token,
             until: now.plus(standing.lasts),
@@ -105,7 +105,7 @@ impl HandOver {
     }
 
     /// Gives committed work to the dispatcher.
-    pub fn deliver(&self, claimed: Vec<Claimed>) {
+    pub fn deliver(&self, claimed: Vec<ClaimedMessage>) {
         if claimed.is_empty() {
             return;
         }
@@ -114,7 +114,7 @@ impl HandOver {
     }
 
     /// Waits for delivered work.
-    pub async fn delivered(&self) -> Vec<Claimed> {
+    pub async fn delivered(&self) -> Vec<ClaimedMessage> {
         loop {
             let claimed = std::mem::take(&mut self.lock().delivered);
             if !claimed.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postway_domain::State;
+use postway_domain::MessageState;
 use postway_testkit::{mariadb::MariaDb, postgres::PostgresDatabase};
 use sqlx::{AssertSqlSafe, MySqlPool, PgPool, Row, SqlitePool, sqlite::SqliteConnectOptions};
 
@@ -13,7 +13,7 @@ use crate::{
         stage::{self, accept, claim, record, uids},
     },
     driver::{mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore},
-    record::Changed,
+    record::ChangeResult,
 };
 
 /// The statements by which mail of these samples waits as an earlier program would have left it, with the row of its lane as well.
@@ -54,7 +54,7 @@ async fn is_moved(store: &Shared, misplace: impl AsyncFn(String), hex: fn(&str) 
     assert!(claim(store, 1, at(1_000), 9).await.is_empty(), "nothing is where claims look");
     let relay = sample::relay();
     let deleted = store.delete_account(&relay.tenant, &relay.account).await.unwrap();
-    assert_eq!(deleted, Changed::InUse, "what waits elsewhere is still the account's");
+    assert_eq!(deleted, ChangeResult::InUse, "what waits elsewhere is still the account's");
     let moved = store.move_misplaced().await.unwrap();
     assert_eq!((moved.done, moved.is_last), (4, true));
     assert_eq!(stage::woken(store, 1).await, [relay]);
@@ -127,7 +127,7 @@ async fn lanes_whose_mail_has_ended_cost_a_claim_and_a_poll_nothing() {
     }
     stage::open(&store).await;
     let ended = |number: u32| {
-        Sample::new(number).batch(&format!("order-{number}")).state(State::Suppressed, None).build()
+        Sample::new(number).batch(&format!("order-{number}")).state(MessageState::Suppressed, None).build()
     };
     for start in (0..ENDED).step_by(500) {
         store.accept((start..start + 500).map(ended).collect()).await.unwrap();

@@ -14,14 +14,14 @@ use std::{
     time::Duration,
 };
 
-use postway_domain::{Lane, LaneId, LaneRange, Priority, Time};
+use postway_domain::{Lane, LaneId, LaneRange, MessagePriority, Time};
 
 use super::lane_memory::REMEMBERED_FOR;
 use crate::{
     error::StoreError,
     sql::{
-        Row, Session, Sql, Value, decode,
-        multi_row::{Multi, MultiSql},
+        Row, SqlSession, SqlText, Value, decode,
+        multi_row::{MultiRow, MultiRowSql},
         values,
         waiting_lanes::waiting_lanes_up_to,
     },
@@ -38,19 +38,20 @@ pub(crate) const MOVED_LANES: usize = 64;
 /// Messages of a lane that one transaction moves.
 pub(crate) const MOVED_MESSAGES: u32 = 250;
 
-static WORDS: Multi =
-    Multi::new("SELECT id, tenant, account, priority, batch FROM lane WHERE id IN (", 1, ")");
+static WORDS: MultiRow =
+    MultiRow::new("SELECT id, tenant, account, priority, batch FROM lane WHERE id IN (", 1, ")");
 /// The same as accepting does.
-const STORE: Sql = Sql::or_mysql(
+const STORE: SqlText = SqlText::or_mysql(
     "INSERT INTO lane (id, tenant, account, priority, batch) VALUES (?, ?, ?, ?, ?) \
      ON CONFLICT (id) DO UPDATE SET idle_since = NULL",
     "INSERT INTO lane (id, tenant, account, priority, batch) VALUES (?, ?, ?, ?, ?) \
      ON DUPLICATE KEY UPDATE idle_since = NULL",
 );
-const SENDING: Sql =
-    Sql::same("SELECT uid FROM message WHERE status = 4 AND tenant = ? AND lane = ? ORDER BY uid LIMIT 1");
+const SENDING: SqlText = SqlText::same(
+    "SELECT uid FROM message WHERE status = 4 AND tenant = ? AND lane = ? ORDER BY uid LIMIT 1",
+);
 /// In the order in which mail is claimed, so that what is left waits behind what was moved.
-pub(crate) const MOVE: Sql = Sql::or_mysql(
+pub(crate) const MOVE: SqlText = SqlText::or_mysql(
     "UPDATE message SET lane = ? WHERE lane = ? AND due_at IS NOT NULL AND uid IN (SELECT uid FROM (SELECT m.uid \
      FROM message m WHERE m.lane = ? AND m.due_at IS NOT NULL ORDER BY m.lane, m.due_at, m.uid LIMIT ?) AS found)",
     "UPDATE message SET lane = ? WHERE lane = ? AND due_at IS NOT NULL AND uid IN (SELECT uid FROM (SELECT m.uid \
@@ -65,12 +66,12 @@ macro_rules! page {
         )
     };
 }
-pub(crate) const PAGE: Sql = Sql::or_mysql(page!(""), page!("FORCE INDEX (message_lane) "));
-static MARK: Multi =
-    Multi::new("UPDATE lane SET idle_since = ? WHERE idle_since IS NULL AND id IN (", 1, ")");
+pub(crate) const PAGE: SqlText = SqlText::or_mysql(page!(""), page!("FORCE INDEX (message_lane) "));
+static MARK: MultiRow =
+    MultiRow::new("UPDATE lane SET idle_since = ? WHERE idle_since IS NULL AND id IN (", 1, ")");
 macro_rules! remove {
     ($index:literal) => {
-        Multi::new(
+        MultiRow::new(
             concat!(
                 "DELETE FROM lane WHERE idle_since <= ? AND NOT EXISTS (SELECT 1 FROM message m ",
                 $index,
@@ -81,12 +82,12 @@ macro_rules! remove {
         )
     };
 }
-static REMOVE: MultiSql =
-    MultiSql { sqlite: remove!(""), postgres: remove!(""), mysql: remove!("FORCE INDEX (message_lane) ") };
+static REMOVE: MultiRowSql =
+    MultiRowSql { sqlite: remove!(""), postgres: remove!(""), mysql: remove!("FORCE INDEX (message_lane) ") };
 
 /// Every text of this module, for tests that prepare them.
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     vec![WORDS.sample().into(), STORE, SENDING, MOVE, PAGE, MARK.sample().into(), REMOVE.sample()]
 }
 
@@ -129,7 +130,7 @@ pub(crate) struct IdleLanes {
 
 /// The next lanes with waiting mail whose ids are not what their words say.
 pub(crate) async fn find_misplaced(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     walks: &LaneWalks,
 ) -> Result<LanePage<Vec<MisplacedLane>>, StoreError> {
     let range = LaneRange { first: taken(&walks.waiting), ..LaneRange::ALL };
@@ -146,7 +147,7 @@ pub(crate) async fn find_misplaced(
     Ok(LanePage { found, is_last })
 }
 
-async fn words(session: &mut dyn Session, lanes: &[LaneId]) -> Result<HashMap<LaneId, Lane>, StoreError> {
+async fn words(session: &mut dyn SqlSession, lanes: &[LaneId]) -> Result<HashMap<LaneId, Lane>, StoreError> {
     let mut words = HashMap::with_capacity(lanes.len());
     for (sql, run) in WORDS.runs(lanes) {
         let ids = run.iter().map(|lane| Value::from(lane.as_bytes())).collect();
@@ -161,14 +162,14 @@ fn read_lane(row: &Row) -> Result<Lane, StoreError> {
     Ok(Lane {
         tenant: row.parsed(1)?,
         account: row.parsed(2)?,
-        priority: decode::coded(row.int(3)?, Priority::from_code)?,
+        priority: decode::coded(row.int(3)?, MessagePriority::from_code)?,
         batch: row.opt_parsed(4)?,
     })
 }
 
 /// Moves a slice of the waiting mail of each of these lanes; how many messages.
 pub(crate) async fn move_waiting(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     misplaced: &[MisplacedLane],
 ) -> Result<usize, StoreError> {
     let mut moved = 0;
@@ -190,7 +191,7 @@ pub(crate) async fn move_waiting(
 /// The next lanes to which no message refers. `keeps_earlier` leaves lanes with earlier ids alone: an older program remembers
 /// its lanes for good.
 pub(crate) async fn find_idle(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     walks: &LaneWalks,
     now: Time,
     keeps_earlier: bool,
@@ -217,7 +218,7 @@ pub(crate) async fn find_idle(
 
 /// Marks lanes as idle, and removes those that have been so for long enough; how many it removed.
 pub(crate) async fn retire_lanes(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     idle: &IdleLanes,
     now: Time,
 ) -> Result<usize, StoreError> {

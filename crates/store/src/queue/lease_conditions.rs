@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use postway_domain::{AccountId, Lane, limit::LimitBehavior};
 
 use crate::{
-    admin::{Gates, Suppressed},
+    admin::{SuppressedAddresses, SuspensionGates},
     queue::{hand_over::HandOver, rate_limit::Allowances},
-    record::{AccountKey, AccountWant, Claimed, Lease, NewMessage, Permit, WireCommit},
+    record::{AccountKey, AccountWant, ClaimedMessage, LeaseGrant, NewMessage, SendingPermit, WireCommit},
 };
 
 /// A slot of a standing claim.
-pub(crate) struct Slot {
-    pub lease: Lease,
-    pub permit: Option<Permit>,
+pub(crate) struct StandingSlot {
+    pub lease: LeaseGrant,
+    pub permit: Option<SendingPermit>,
     /// The account that sends, where it is another.
     pub via: Option<AccountId>,
 }
@@ -28,15 +28,15 @@ pub(crate) fn remainder(want: &AccountWant, room: u32, taken: usize) -> AccountW
 
 /// Read once per transaction, and used up by it.
 #[derive(Default)]
-pub(crate) struct Terms {
-    pub gates: Gates,
-    pub suppressed: Suppressed,
+pub(crate) struct LeaseConditions {
+    pub gates: SuspensionGates,
+    pub suppressed: SuppressedAddresses,
     pub allowances: Allowances,
     /// Those of the new messages' accounts that there are. They stay until the transaction ends.
     pub accounts: BTreeSet<AccountKey>,
 }
 
-impl Terms {
+impl LeaseConditions {
     /// Whether there is an account to send a new message by, or nothing to send.
     pub fn has_account(&self, message: &NewMessage) -> bool {
         let key =
@@ -45,7 +45,7 @@ impl Terms {
     }
 
     /// A slot of a standing claim, with its permit, for a message that may go at once.
-    pub fn take_slot(&mut self, handover: &HandOver, message: &NewMessage) -> Option<Slot> {
+    pub fn take_slot(&mut self, handover: &HandOver, message: &NewMessage) -> Option<StandingSlot> {
         let key = AccountKey { tenant: message.lane.tenant.clone(), account: message.lane.account.clone() };
         if !self.gates.pass(&message.lane) {
             return None;
@@ -55,7 +55,7 @@ impl Terms {
         let (lease, want) = handover.take(&key, message.created_at, is_covered)?;
         // Something is left, so this cannot fail.
         let permit = self.allowances.take(&want.sender()).unwrap_or_default();
-        Some(Slot { lease, permit, via: want.via })
+        Some(StandingSlot { lease, permit, via: want.via })
     }
 
     /// How much of a want's room may be filled. What is beyond a limit that rejects is leased too, to be refused.
@@ -81,7 +81,7 @@ impl Terms {
     }
 
     /// Gives claimed messages their sender and their permits, as far as they go; the rest is over the limit.
-    pub fn permit(&mut self, want: &AccountWant, claimed: &mut [Claimed]) {
+    pub fn permit(&mut self, want: &AccountWant, claimed: &mut [ClaimedMessage]) {
         let sender = want.sender();
         for one in claimed {
             one.via = want.via.clone();
@@ -93,7 +93,7 @@ impl Terms {
     }
 
     /// Takes suppressed recipients out of what was claimed.
-    pub fn suppress(&self, claimed: &mut [Claimed]) {
+    pub fn suppress(&self, claimed: &mut [ClaimedMessage]) {
         for one in claimed {
             let is_suppressed = |address: &str| self.suppressed.contains(&one.lane, address);
             let out: Vec<u32> = one
@@ -126,15 +126,19 @@ mod tests {
     fn a_standing_claim_whose_limits_were_not_read_is_not_filled() {
         let (handover, message) = (HandOver::default(), Sample::new(1).build());
         park(&handover, 5);
-        assert!(Terms::default().take_slot(&handover, &message).is_none());
-        let mut terms = Terms::default();
+        assert!(LeaseConditions::default().take_slot(&handover, &message).is_none());
+        let mut terms = LeaseConditions::default();
         let read = AccountLimits { per_minute: 9, ..AccountLimits::default() };
         terms.allowances.add(sample::relay(), read, at(0), |_| 0);
         assert!(terms.take_slot(&handover, &message).is_none(), "they were others");
         park(&handover, 9);
         assert!(terms.take_slot(&handover, &message).is_some_and(|slot| slot.permit.is_some()));
         park(&handover, 0);
-        assert!(Terms::default().take_slot(&handover, &message).is_some_and(|slot| slot.permit.is_none()));
+        assert!(
+            LeaseConditions::default()
+                .take_slot(&handover, &message)
+                .is_some_and(|slot| slot.permit.is_none())
+        );
     }
 
     /// Two jobs of one group may come with an account's old limits and its new ones.

@@ -1,37 +1,45 @@
 //! A message on its way into the tables, whichever they are.
 
-use postway_domain::{AccountId, EventKind, Lane, LaneId, RecipientStatus, State, Time};
+use postway_domain::{AccountId, EventKind, Lane, LaneId, MessageState, RecipientStatus, Time};
 
 use crate::{
     journal::{
-        Happening,
+        AppendedEvent,
         event_row::{EventRow, close_list},
     },
     queue::{
         hand_over::{HANDOVER_BYTES_MAX, HandOver},
-        lease_conditions::{Slot, Terms},
+        lease_conditions::{LeaseConditions, StandingSlot},
         packing::PackedMessage,
     },
-    record::{Acceptance, AccountKey, Body, Claimed, ClaimedRecipient, Lease, NewMessage, Permit},
+    record::{
+        Acceptance, AccountKey, ClaimedMessage, ClaimedRecipient, LeaseGrant, NewMessage, SendingPermit,
+        StoredBody,
+    },
 };
 
 /// The particulars of a first attempt's `sending` event.
 const ATTEMPT_ONE: &str = "{\"attempt\":1}";
 
 /// A new message with its lane's id and, where a standing claim took it, the lease.
-pub(crate) struct Entry<'m> {
+pub(crate) struct JournalEntry<'m> {
     pub message: &'m PackedMessage,
     pub lane: LaneId,
-    pub lease: Option<Lease>,
-    permit: Option<Permit>,
+    pub lease: Option<LeaseGrant>,
+    permit: Option<SendingPermit>,
     via: Option<AccountId>,
     /// Which recipients get no mail; empty where all do.
     suppressed: Vec<bool>,
 }
 
-impl<'m> Entry<'m> {
+impl<'m> JournalEntry<'m> {
     /// On these terms; takes a slot of a standing claim where there is one for it.
-    pub fn new(message: &'m PackedMessage, lane: LaneId, handover: &HandOver, terms: &mut Terms) -> Self {
+    pub fn new(
+        message: &'m PackedMessage,
+        lane: LaneId,
+        handover: &HandOver,
+        terms: &mut LeaseConditions,
+    ) -> Self {
         let mut suppressed: Vec<bool> = message
             .recipients
             .iter()
@@ -43,7 +51,7 @@ impl<'m> Entry<'m> {
         }
         let mut entry = Self { message, lane, lease: None, permit: None, via: None, suppressed };
         if entry.could_go()
-            && let Some(Slot { lease, permit, via }) = terms.take_slot(handover, message)
+            && let Some(StandingSlot { lease, permit, via }) = terms.take_slot(handover, message)
         {
             (entry.lease, entry.permit, entry.via) = (Some(lease), permit, via);
         }
@@ -58,7 +66,7 @@ impl<'m> Entry<'m> {
         let small = raw.is_some_and(|raw| raw.len() <= HANDOVER_BYTES_MAX);
         // Whether a known recipient is still there is asked by a claim.
         // What leaves in order waits for its turn.
-        self.state() == State::Ready
+        self.state() == MessageState::Ready
             && due_now
             && small
             && message.recipient.is_none()
@@ -74,18 +82,18 @@ impl<'m> Entry<'m> {
     pub fn recipient_status(&self, position: usize) -> RecipientStatus {
         match self.suppressed.get(position) {
             Some(true) => RecipientStatus::Suppressed,
-            _ if self.message.state == State::Invalid => RecipientStatus::Failed,
+            _ if self.message.state == MessageState::Invalid => RecipientStatus::Failed,
             _ => RecipientStatus::Pending,
         }
     }
 }
 
-impl Entry<'_> {
-    pub fn state(&self) -> State {
+impl JournalEntry<'_> {
+    pub fn state(&self) -> MessageState {
         if self.is_suppressed() {
-            State::Suppressed
+            MessageState::Suppressed
         } else if self.lease.is_some() {
-            State::Sending { wire_committed: false }
+            MessageState::Sending { wire_committed: false }
         } else {
             self.message.state
         }
@@ -110,7 +118,7 @@ impl Entry<'_> {
 
     /// Whether it is not composed yet.
     pub fn awaits_preparation(&self) -> bool {
-        self.state() == State::Accepted
+        self.state() == MessageState::Accepted
     }
 
     /// 1 where it is leased already, else 0.
@@ -145,8 +153,8 @@ impl Entry<'_> {
     }
 
     /// One of its first events, as the journal has it.
-    pub fn happening(&self, seq: i64, kind: EventKind) -> Happening {
-        Happening { uid: self.message.uid, seq, at: self.message.created_at, kind, to: self.state() }
+    pub fn happening(&self, seq: i64, kind: EventKind) -> AppendedEvent {
+        AppendedEvent { uid: self.message.uid, seq, at: self.message.created_at, kind, to: self.state() }
     }
 
     pub fn event_count(&self) -> i64 {
@@ -154,7 +162,7 @@ impl Entry<'_> {
     }
 
     /// What the dispatcher gets, where a standing claim took it.
-    pub fn claimed(&self) -> Option<Claimed> {
+    pub fn claimed(&self) -> Option<ClaimedMessage> {
         let (message, lease) = (self.message, self.lease?);
         let pending = (0..)
             .zip(&message.recipients)
@@ -164,7 +172,7 @@ impl Entry<'_> {
             address: recipient.address.clone(),
             kind: recipient.kind,
         });
-        Some(Claimed {
+        Some(ClaimedMessage {
             uid: message.uid,
             lane: message.lane.clone(),
             token: lease.token,
@@ -199,7 +207,7 @@ impl Entry<'_> {
 }
 
 /// The bytes that go into a row.
-pub(crate) fn inline(body: &Body) -> Option<&[u8]> {
+pub(crate) fn inline(body: &StoredBody) -> Option<&[u8]> {
     body.inline().map(|bytes| bytes.as_ref())
 }
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use postway_domain::Status;
+use postway_domain::MessageStatus;
 use tokio::time::{Instant, timeout};
 use zstd::{
     bulk::{Compressor, Decompressor},
@@ -26,7 +26,7 @@ use crate::{
     error::StoreError,
     journal::event_row::open_list,
     queue::new_message_row::inline,
-    record::{Body, NewMessage},
+    record::{NewMessage, StoredBody},
     sql::schema::Migration,
 };
 
@@ -77,7 +77,10 @@ impl PackedMessage {
     /// its mail is still to come.
     pub fn new(message: NewMessage, most: Packing) -> Self {
         let content = &message.content;
-        let waits = matches!(message.state.status(), Status::Accepted | Status::Validating | Status::Invalid);
+        let waits = matches!(
+            message.state.status(),
+            MessageStatus::Accepted | MessageStatus::Validating | MessageStatus::Invalid
+        );
         let request = content.payload.as_ref().and_then(inline);
         let packed = match (most, inline(&content.raw)) {
             (Packing::Together, Some(raw)) if !raw.is_empty() && !waits && request.is_some() => {
@@ -129,7 +132,7 @@ impl PackedMessage {
 }
 
 /// A mail that was composed after it was accepted: what its column holds, and how.
-pub(crate) fn pack_mail(raw: &Body) -> (Packing, Vec<u8>) {
+pub(crate) fn pack_mail(raw: &StoredBody) -> (Packing, Vec<u8>) {
     let raw = inline(raw).unwrap_or_default();
     compress(&[raw]).map_or_else(|| (Packing::Plain, raw.to_vec()), |frame| (Packing::Mail, frame))
 }
@@ -299,7 +302,7 @@ mod tests {
     fn a_request_whose_mail_is_still_to_come_stays_plain() {
         let request = RAW.repeat(40);
         let mut waiting = message(b"", Some(request.as_bytes()));
-        waiting.state = postway_domain::State::Accepted;
+        waiting.state = postway_domain::MessageState::Accepted;
         let packed = PackedMessage::new(waiting, Packing::Together);
         assert_eq!((packed.packing, packed.payload_column()), (Packing::Plain, Some(request.as_bytes())));
     }

@@ -8,17 +8,20 @@
 
 use bytes::Bytes;
 use postway_domain::{
-    ClientId, Lane, MessageUid, State, Status, TenantId, Time,
+    ClientId, Lane, MessageState, MessageStatus, MessageUid, TenantId, Time,
     id::BatchCode,
-    message::{Input, Wait, transition},
+    message::{ScheduleReason, TransitionInput, transition},
 };
 
 use crate::{
     error::StoreError,
     journal::history::insert_events,
-    queue::{new_message_row::Entry, packing::pack_mail, transaction::Engine},
-    record::{Change, NewEvent, NewLink, Preparation, PreparationState, PrepareRequest, Prepared, ToPrepare},
-    sql::{Row, Session, Sql, Value, decode, multi_row::Multi, values},
+    queue::{new_message_row::JournalEntry, packing::pack_mail, transaction::WriteTransaction},
+    record::{
+        MessageChange, NewEvent, NewLink, PreparationResult, PreparationState, PrepareRequest,
+        PreparedMessage, ToPrepare,
+    },
+    sql::{Row, SqlSession, SqlText, Value, decode, multi_row::MultiRow, values},
 };
 
 /// How often one claim looks again because what it met had ended.
@@ -59,10 +62,10 @@ macro_rules! heads {
     };
 }
 
-static ENTER: Multi =
-    Multi::new("INSERT INTO preparation (uid, tenant, due_at, tries, settled) VALUES ", 5, "");
+static ENTER: MultiRow =
+    MultiRow::new("INSERT INTO preparation (uid, tenant, due_at, tries, settled) VALUES ", 5, "");
 /// What another writer has locked is its own.
-pub(crate) const DUE: Sql = Sql::of_each(
+pub(crate) const DUE: SqlText = SqlText::of_each(
     due!("preparation p CROSS JOIN message m ON m.uid = p.uid", ""),
     due!("preparation p JOIN message m ON m.uid = p.uid", " FOR UPDATE OF m SKIP LOCKED"),
     due!(
@@ -70,62 +73,65 @@ pub(crate) const DUE: Sql = Sql::of_each(
         " FOR UPDATE SKIP LOCKED"
     ),
 );
-pub(crate) const HEADS: Sql = Sql::or_mysql(
+pub(crate) const HEADS: SqlText = SqlText::or_mysql(
     heads!("preparation p JOIN message m ON m.uid = p.uid"),
     heads!("preparation p FORCE INDEX (preparation_due) STRAIGHT_JOIN message m ON m.uid = p.uid"),
 );
-const LEASE: Sql = Sql::same(
+const LEASE: SqlText = SqlText::same(
     "UPDATE message SET status = 1, wait = NULL, due_at = NULL, lease_node = ?, lease_token = ?, lease_until = ?, \
      version = version + 1, event_seq = event_seq + 1, updated_at = ? WHERE uid = ?",
 );
-const CONTENT: Sql = Sql::same(
+const CONTENT: SqlText = SqlText::same(
     "SELECT l.account, l.priority, l.batch, c.client_id, c.request_id, c.message_id, c.payload_blob, c.payload_size, \
      c.payload FROM message m JOIN lane l ON l.id = m.lane JOIN content c ON c.uid = m.uid WHERE m.uid = ?",
 );
-const LEAVE: Sql = Sql::same("DELETE FROM preparation WHERE uid = ?");
-const REFUSE: Sql = Sql::same("UPDATE preparation SET due_at = ? WHERE uid = ?");
-const AGAIN: Sql = Sql::same("UPDATE preparation SET due_at = ?, tries = 0 WHERE uid = ?");
+const LEAVE: SqlText = SqlText::same("DELETE FROM preparation WHERE uid = ?");
+const REFUSE: SqlText = SqlText::same("UPDATE preparation SET due_at = ? WHERE uid = ?");
+const AGAIN: SqlText = SqlText::same("UPDATE preparation SET due_at = ?, tries = 0 WHERE uid = ?");
 /// Of a message that was refused before rows stayed.
-const ENTER_AGAIN: Sql = Sql::same(
+const ENTER_AGAIN: SqlText = SqlText::same(
     "INSERT INTO preparation (uid, tenant, due_at, tries, settled) SELECT m.uid, m.tenant, ?, 0, NULL FROM message m \
      WHERE m.uid = ? AND NOT EXISTS (SELECT 1 FROM preparation p WHERE p.uid = m.uid)",
 );
-const LATER: Sql = Sql::same("UPDATE preparation SET due_at = ?, tries = tries + 1 WHERE uid = ?");
-const COMPOSE: Sql = Sql::same(
+const LATER: SqlText = SqlText::same("UPDATE preparation SET due_at = ?, tries = tries + 1 WHERE uid = ?");
+const COMPOSE: SqlText = SqlText::same(
     "UPDATE content SET subject = ?, eight_bit = ?, smtputf8 = ?, size = ?, raw_blob = ?, packing = ?, raw = ? \
      WHERE uid = ?",
 );
-const LINK: Sql = Sql::or_mysql(
+const LINK: SqlText = SqlText::or_mysql(
     "INSERT INTO link (uid, blob, tenant, filename, content_type, size, expires_at) \
      SELECT m.uid, ?, m.tenant, ?, ?, ?, ? FROM message m WHERE m.uid = ? ON CONFLICT DO NOTHING",
     "INSERT INTO link (uid, `blob`, tenant, filename, content_type, size, expires_at) \
      SELECT m.uid, ?, m.tenant, ?, ?, ?, ? FROM message m WHERE m.uid = ?",
 );
-static ERASE: Multi = Multi::new(
+static ERASE: MultiRow = MultiRow::new(
     "UPDATE content SET subject = '', metadata = NULL, dsn = NULL, raw = ?, raw_blob = NULL, payload = NULL, payload_blob = NULL WHERE uid IN (",
     1,
     ")",
 );
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] =
+pub(crate) const STATEMENTS: &[SqlText] =
     &[DUE, HEADS, LEASE, CONTENT, LEAVE, REFUSE, AGAIN, ENTER_AGAIN, LATER, COMPOSE, LINK];
 
 /// Texts for as many rows as there are, for the test that prepares them.
 #[cfg(test)]
-pub(crate) fn multi() -> [&'static Multi; 2] {
+pub(crate) fn multi() -> [&'static MultiRow; 2] {
     [&ENTER, &ERASE]
 }
 
 /// Gives a row to each new message that is not composed yet.
-pub(crate) async fn enter(engine: &mut impl Engine, entries: &[Entry<'_>]) -> Result<(), StoreError> {
-    let waiting: Vec<&Entry<'_>> = entries.iter().filter(|entry| entry.awaits_preparation()).collect();
+pub(crate) async fn enter(
+    engine: &mut impl WriteTransaction,
+    entries: &[JournalEntry<'_>],
+) -> Result<(), StoreError> {
+    let waiting: Vec<&JournalEntry<'_>> = entries.iter().filter(|entry| entry.awaits_preparation()).collect();
     if waiting.is_empty() {
         return Ok(());
     }
     engine.after().prepares = true;
     let mut session = engine.session()?;
     for (sql, run) in ENTER.runs(&waiting) {
-        let row = |entry: &&Entry<'_>| {
+        let row = |entry: &&JournalEntry<'_>| {
             let message = entry.message;
             let (tenant, due_at) = (message.lane.tenant.as_str(), message.created_at);
             values![message.uid.as_bytes(), tenant, due_at, 0_i64, message.settled.as_deref()]
@@ -137,7 +143,7 @@ pub(crate) async fn enter(engine: &mut impl Engine, entries: &[Entry<'_>]) -> Re
 
 /// Leases what is due, the longest waiting first.
 pub(crate) async fn claim(
-    engine: &mut impl Engine,
+    engine: &mut impl WriteTransaction,
     request: &PrepareRequest,
 ) -> Result<Vec<ToPrepare>, StoreError> {
     let mut claimed = Vec::new();
@@ -163,14 +169,14 @@ pub(crate) async fn claim(
 
 /// Leases one that was met, or removes the row of what has ended.
 async fn take(
-    engine: &mut impl Engine,
+    engine: &mut impl WriteTransaction,
     request: &PrepareRequest,
     tenant: &TenantId,
     row: &Row,
 ) -> Result<Option<ToPrepare>, StoreError> {
     let uid = MessageUid::from_bytes(row.id16(0)?);
     let from = decode::state(row.int(3)?, row.opt_int(4)?, row.int(5)? != 0)?;
-    let Ok((to, effects)) = transition(from, Input::Validate) else {
+    let Ok((to, effects)) = transition(from, TransitionInput::Validate) else {
         engine.session()?.execute(LEAVE, values![uid.as_bytes()]).await?;
         return Ok(None);
     };
@@ -195,7 +201,7 @@ async fn take(
         lane: Lane {
             tenant: tenant.clone(),
             account: content.parsed(0)?,
-            priority: decode::coded(content.int(1)?, postway_domain::Priority::from_code)?,
+            priority: decode::coded(content.int(1)?, postway_domain::MessagePriority::from_code)?,
             batch: content.opt_parsed::<BatchCode>(2)?,
         },
         client_id: content.opt_parsed::<ClientId>(3)?,
@@ -213,21 +219,26 @@ async fn take(
 }
 
 /// Writes what came of preparations, and removes bodies, with the changes that were written.
-pub(crate) async fn settle(engine: &mut impl Engine, written: &[&Change]) -> Result<(), StoreError> {
-    let later =
-        |change: &&Change| matches!(change.preparation, Some(Preparation::Later(_) | Preparation::Again(_)));
+pub(crate) async fn settle(
+    engine: &mut impl WriteTransaction,
+    written: &[&MessageChange],
+) -> Result<(), StoreError> {
+    let later = |change: &&MessageChange| {
+        matches!(change.preparation, Some(PreparationResult::Later(_) | PreparationResult::Again(_)))
+    };
     // One given back by a lost lease is due as it was.
-    engine.after().prepares |= written.iter().any(|change| change.to == State::Accepted || later(change));
+    engine.after().prepares |=
+        written.iter().any(|change| change.to == MessageState::Accepted || later(change));
     for change in written {
         match &change.preparation {
-            Some(Preparation::Done(prepared)) => {
+            Some(PreparationResult::Done(prepared)) => {
                 compose(&mut *engine.session()?, change.uid, prepared).await?
             }
-            Some(Preparation::Refused) => {
+            Some(PreparationResult::Refused) => {
                 engine.session()?.execute(REFUSE, values![NEVER_MS, change.uid.as_bytes()]).await?;
             }
-            Some(Preparation::Again(at)) => again(&mut *engine.session()?, change.uid, *at).await?,
-            Some(Preparation::Later(at)) => {
+            Some(PreparationResult::Again(at)) => again(&mut *engine.session()?, change.uid, *at).await?,
+            Some(PreparationResult::Later(at)) => {
                 engine.session()?.execute(LATER, values![*at, change.uid.as_bytes()]).await?;
             }
             None => {}
@@ -245,7 +256,7 @@ pub(crate) async fn settle(engine: &mut impl Engine, written: &[&Change]) -> Res
     Ok(())
 }
 
-async fn again(session: &mut dyn Session, uid: MessageUid, at: Time) -> Result<(), StoreError> {
+async fn again(session: &mut dyn SqlSession, uid: MessageUid, at: Time) -> Result<(), StoreError> {
     let place = values![at, uid.as_bytes()];
     if session.execute(AGAIN, place.clone()).await? == 0 {
         session.execute(ENTER_AGAIN, place).await?;
@@ -253,12 +264,16 @@ async fn again(session: &mut dyn Session, uid: MessageUid, at: Time) -> Result<(
     Ok(())
 }
 
-async fn leave(session: &mut dyn Session, uid: MessageUid) -> Result<(), StoreError> {
+async fn leave(session: &mut dyn SqlSession, uid: MessageUid) -> Result<(), StoreError> {
     session.execute(LEAVE, values![uid.as_bytes()]).await.map(drop)
 }
 
-async fn compose(session: &mut dyn Session, uid: MessageUid, prepared: &Prepared) -> Result<(), StoreError> {
-    let Prepared { subject, raw, eight_bit, smtputf8, links } = prepared;
+async fn compose(
+    session: &mut dyn SqlSession,
+    uid: MessageUid,
+    prepared: &PreparedMessage,
+) -> Result<(), StoreError> {
+    let PreparedMessage { subject, raw, eight_bit, smtputf8, links } = prepared;
     let (packing, column) = pack_mail(raw);
     let values = values![
         subject.as_str(),
@@ -288,7 +303,7 @@ async fn compose(session: &mut dyn Session, uid: MessageUid, prepared: &Prepared
 }
 
 /// Whose messages wait to be prepared.
-pub(crate) async fn state(session: &mut dyn Session, now: Time) -> Result<PreparationState, StoreError> {
+pub(crate) async fn state(session: &mut dyn SqlSession, now: Time) -> Result<PreparationState, StoreError> {
     let mut state = PreparationState::default();
     for row in session.rows(HEADS, values![now, now]).await? {
         if row.opt_time(1)?.is_some_and(|due_at| due_at <= now) {
@@ -300,5 +315,5 @@ pub(crate) async fn state(session: &mut dyn Session, now: Time) -> Result<Prepar
 }
 
 // The statements above write these codes as literals.
-const _: () = assert!(Status::Accepted as i64 == 0 && Status::Validating as i64 == 1);
-const _: () = assert!(Status::Scheduled as i64 == 3 && Wait::Fetch as i64 == 3);
+const _: () = assert!(MessageStatus::Accepted as i64 == 0 && MessageStatus::Validating as i64 == 1);
+const _: () = assert!(MessageStatus::Scheduled as i64 == 3 && ScheduleReason::Fetch as i64 == 3);

@@ -10,8 +10,8 @@ use crate::{
     error::StoreError,
     record::{AccountKey, DueAccount, QueueState},
     sql::{
-        Session, Value, decode,
-        multi_row::{Multi, MultiSql},
+        SqlSession, Value, decode,
+        multi_row::{MultiRow, MultiRowSql},
         values,
         waiting_lanes::waiting_lanes,
     },
@@ -20,7 +20,7 @@ use crate::{
 /// When the first message of each of these lanes is due that may go: of all that are not suspended.
 macro_rules! heads {
     ($first:literal) => {
-        Multi::new(
+        MultiRow::new(
             concat!(
                 "SELECT l.id, l.tenant, l.account, a.version, t.weight, (SELECT m.due_at FROM message m ",
                 $first,
@@ -42,7 +42,7 @@ macro_rules! heads_here {
         )
     };
 }
-pub(crate) static HEADS: MultiSql = MultiSql {
+pub(crate) static HEADS: MultiRowSql = MultiRowSql {
     sqlite: heads_here!(),
     postgres: heads_here!(),
     mysql: heads!(
@@ -54,7 +54,7 @@ pub(crate) static HEADS: MultiSql = MultiSql {
 /// and does not read through what is due.
 macro_rules! later {
     ($from:literal) => {
-        Multi::of_pieces(
+        MultiRow::of_pieces(
             "SELECT MIN(due_at) FROM (",
             concat!("SELECT (SELECT m.due_at FROM message m ", $from, " LIMIT 1) AS due_at"),
             " UNION ALL ",
@@ -62,7 +62,7 @@ macro_rules! later {
         )
     };
 }
-pub(crate) static LATER: MultiSql = MultiSql {
+pub(crate) static LATER: MultiRowSql = MultiRowSql {
     sqlite: later!("WHERE m.lane = ? AND m.due_at > ? AND m.wait IS DISTINCT FROM 3 ORDER BY m.due_at"),
     postgres: later!("WHERE m.lane = ? AND m.due_at > ? AND m.wait IS DISTINCT FROM 3 ORDER BY m.due_at"),
     mysql: later!(
@@ -72,12 +72,12 @@ pub(crate) static LATER: MultiSql = MultiSql {
 
 /// Every text of this module, for tests that prepare them.
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     vec![HEADS.sample(), LATER.sample()]
 }
 
 /// Accounts that have work due now, and when the next of the rest is due.
-pub(crate) async fn queue_state(session: &mut dyn Session, now: Time) -> Result<QueueState, StoreError> {
+pub(crate) async fn queue_state(session: &mut dyn SqlSession, now: Time) -> Result<QueueState, StoreError> {
     let lanes = waiting_lanes(session, LaneRange::ALL).await?;
     let (mut due, mut due_lanes, mut next_due_at) = (Vec::new(), Vec::new(), None::<Time>);
     let mut note_later = |later: Time| next_due_at = Some(next_due_at.map_or(later, |next| next.min(later)));

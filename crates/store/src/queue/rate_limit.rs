@@ -5,66 +5,67 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use postway_domain::{AccountLimits, Span, Time};
+use postway_domain::{AccountLimits, LimitSpan, Time};
 
 use crate::{
     error::StoreError,
-    record::{AccountKey, AccountWant, Change, Changed, Permit, Used},
-    sql::{Session, Sql, decode, values},
+    record::{AccountKey, AccountWant, ChangeResult, LimitUse, MessageChange, SendingPermit},
+    sql::{SqlSession, SqlText, decode, values},
 };
 
-const LOCK: Sql = Sql::or_mysql(
+const LOCK: SqlText = SqlText::or_mysql(
     "INSERT INTO spent (tenant, account, span, bucket, used) VALUES (?, ?, 0, 0, 1) \
      ON CONFLICT (tenant, account, span, bucket) DO UPDATE SET used = spent.used + 1",
     "INSERT INTO spent (tenant, account, span, bucket, used) VALUES (?, ?, 0, 0, 1) \
      ON DUPLICATE KEY UPDATE used = used + 1",
 );
-const USED: Sql = Sql::or_mysql(
+const USED: SqlText = SqlText::or_mysql(
     "SELECT span, CAST(SUM(used) AS BIGINT), MIN(bucket) FROM spent WHERE tenant = ? AND account = ? AND used > 0 \
      AND ((span = 1 AND bucket >= ?) OR (span = 2 AND bucket >= ?) OR (span = 3 AND bucket >= ?)) GROUP BY span",
     "SELECT span, CAST(SUM(used) AS SIGNED), MIN(bucket) FROM spent WHERE tenant = ? AND account = ? AND used > 0 \
      AND ((span = 1 AND bucket >= ?) OR (span = 2 AND bucket >= ?) OR (span = 3 AND bucket >= ?)) GROUP BY span",
 );
-const DEBIT: Sql = Sql::or_mysql(
+const DEBIT: SqlText = SqlText::or_mysql(
     "INSERT INTO spent (tenant, account, span, bucket, used) VALUES (?, ?, ?, ?, ?) \
      ON CONFLICT (tenant, account, span, bucket) DO UPDATE SET used = spent.used + excluded.used",
     "INSERT INTO spent (tenant, account, span, bucket, used) VALUES (?, ?, ?, ?, ?) \
      ON DUPLICATE KEY UPDATE used = used + VALUES(used)",
 );
-const REFUND: Sql = Sql::same(
+const REFUND: SqlText = SqlText::same(
     "UPDATE spent SET used = used - ? WHERE tenant = ? AND account = ? AND span = ? AND bucket = ? AND used >= ?",
 );
-const FORGET: Sql = Sql::or_mysql(
+const FORGET: SqlText = SqlText::or_mysql(
     "DELETE FROM spent WHERE (tenant, account, span, bucket) IN (SELECT tenant, account, span, bucket FROM spent \
      WHERE span = ? AND bucket < ? ORDER BY span, bucket LIMIT ?)",
     "DELETE FROM spent WHERE span = ? AND bucket < ? ORDER BY span, bucket LIMIT ?",
 );
 /// In two steps, by way of numbers that no bucket has: a key must not meet another that is still to be moved.
-const LIFT: Sql =
-    Sql::same("UPDATE spent SET bucket = -(bucket + ?) WHERE span = ? AND bucket >= ? AND bucket <= ?");
-const SET_DOWN: Sql = Sql::same("UPDATE spent SET bucket = -bucket WHERE span = ? AND bucket < 0");
-const AHEAD: Sql = Sql::or_mysql(
+const LIFT: SqlText =
+    SqlText::same("UPDATE spent SET bucket = -(bucket + ?) WHERE span = ? AND bucket >= ? AND bucket <= ?");
+const SET_DOWN: SqlText = SqlText::same("UPDATE spent SET bucket = -bucket WHERE span = ? AND bucket < 0");
+const AHEAD: SqlText = SqlText::or_mysql(
     "SELECT tenant, account, CAST(SUM(used) AS BIGINT) FROM spent WHERE span = ? AND bucket > ? GROUP BY tenant, account",
     "SELECT tenant, account, CAST(SUM(used) AS SIGNED) FROM spent WHERE span = ? AND bucket > ? GROUP BY tenant, account",
 );
-const DROP_AHEAD: Sql = Sql::same("DELETE FROM spent WHERE span = ? AND bucket > ?");
+const DROP_AHEAD: SqlText = SqlText::same("DELETE FROM spent WHERE span = ? AND bucket > ?");
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[LOCK, USED, DEBIT, REFUND, FORGET, LIFT, SET_DOWN, AHEAD, DROP_AHEAD];
+pub(crate) const STATEMENTS: &[SqlText] =
+    &[LOCK, USED, DEBIT, REFUND, FORGET, LIFT, SET_DOWN, AHEAD, DROP_AHEAD];
 
 /// What one account may still lease in this transaction.
-struct Account {
+struct AccountUse {
     limits: AccountLimits,
     now: Time,
     left: u32,
 }
 
 /// An account's use of a span, in a bucket of time.
-type Bucket = (AccountKey, Span, i64);
+type Bucket = (AccountKey, LimitSpan, i64);
 
 /// What the accounts of one transaction may still lease, and what they have. Accounts that are not here have no limit.
 #[derive(Default)]
 pub(crate) struct Allowances {
-    accounts: BTreeMap<AccountKey, Account>,
+    accounts: BTreeMap<AccountKey, AccountUse>,
     taken: BTreeMap<Bucket, u32>,
 }
 
@@ -72,7 +73,7 @@ impl Allowances {
     /// Reads what is left of the limits of an account whose lock is taken, once per transaction.
     pub async fn open(
         &mut self,
-        session: &mut dyn Session,
+        session: &mut dyn SqlSession,
         key: &AccountKey,
         limits: AccountLimits,
         now: Time,
@@ -91,13 +92,19 @@ impl Allowances {
     }
 
     /// An account, of whose limits this much is used.
-    pub fn add(&mut self, key: AccountKey, limits: AccountLimits, now: Time, used: impl Fn(Span) -> i64) {
+    pub fn add(
+        &mut self,
+        key: AccountKey,
+        limits: AccountLimits,
+        now: Time,
+        used: impl Fn(LimitSpan) -> i64,
+    ) {
         let taken = |span| {
             let of_span = self.taken.iter().filter(|((of, over, _), _)| *of == key && *over == span);
             of_span.map(|(_, taken)| i64::from(*taken)).sum::<i64>()
         };
         let left = limits.left(|span| used(span) + taken(span));
-        self.accounts.insert(key, Account { limits, now, left });
+        self.accounts.insert(key, AccountUse { limits, now, left });
     }
 
     /// Whether a standing claim may be filled: its limits are those that were read here, and something is left.
@@ -114,18 +121,18 @@ impl Allowances {
     }
 
     /// Takes a permit. `Ok(None)` where there is no limit, `Err` where nothing is left.
-    pub fn take(&mut self, key: &AccountKey) -> Result<Option<Permit>, NothingLeft> {
+    pub fn take(&mut self, key: &AccountKey) -> Result<Option<SendingPermit>, NothingLeft> {
         let Some(account) = self.accounts.get_mut(key) else { return Ok(None) };
         if account.left == 0 {
             return Err(NothingLeft);
         }
         account.left -= 1;
-        let spans: Vec<Span> = account.limits.spans().collect();
+        let spans: Vec<LimitSpan> = account.limits.spans().collect();
         for span in &spans {
             *self.taken.entry((key.clone(), *span, span.bucket(account.now))).or_default() += 1;
         }
         let use_by = account.limits.use_by(account.now).unwrap_or(account.now);
-        Ok(Some(Permit { key: key.clone(), debited_at: account.now, use_by, spans }))
+        Ok(Some(SendingPermit { key: key.clone(), debited_at: account.now, use_by, spans }))
     }
 
     /// What was taken: account, span, bucket, how much.
@@ -134,7 +141,7 @@ impl Allowances {
     }
 
     /// Writes what was taken.
-    pub async fn write(&self, session: &mut dyn Session) -> Result<(), StoreError> {
+    pub async fn write(&self, session: &mut dyn SqlSession) -> Result<(), StoreError> {
         for ((key, span, bucket), taken) in &self.taken {
             let values = values![key.tenant.as_str(), key.account.as_str(), span.code(), *bucket, *taken];
             session.execute(DEBIT, values).await?;
@@ -145,7 +152,7 @@ impl Allowances {
 
 /// Takes the locks of all accounts that a transaction may debit or refund: before anything else, and in order, so that
 /// transactions wait for each other and never in a circle.
-pub(crate) async fn lock(session: &mut dyn Session, keys: BTreeSet<AccountKey>) -> Result<(), StoreError> {
+pub(crate) async fn lock(session: &mut dyn SqlSession, keys: BTreeSet<AccountKey>) -> Result<(), StoreError> {
     for key in keys {
         session.execute(LOCK, values![key.tenant.as_str(), key.account.as_str()]).await?;
     }
@@ -160,7 +167,7 @@ pub(crate) struct NothingLeft;
 pub(crate) type Refunds = BTreeMap<Bucket, i64>;
 
 /// What the changes that were written give back: account, span, bucket, how much.
-pub(crate) fn refunds<'c>(written: impl Iterator<Item = &'c Change>) -> Refunds {
+pub(crate) fn refunds<'c>(written: impl Iterator<Item = &'c MessageChange>) -> Refunds {
     let mut refunds = BTreeMap::new();
     for permit in written.filter_map(|change| change.refund.as_ref()) {
         for &span in &permit.spans {
@@ -171,7 +178,7 @@ pub(crate) fn refunds<'c>(written: impl Iterator<Item = &'c Change>) -> Refunds 
 }
 
 /// Gives permits back that were not used.
-pub(crate) async fn refund(session: &mut dyn Session, refunds: Refunds) -> Result<(), StoreError> {
+pub(crate) async fn refund(session: &mut dyn SqlSession, refunds: Refunds) -> Result<(), StoreError> {
     for ((key, span, bucket), count) in refunds {
         let values = values![count, key.tenant.as_str(), key.account.as_str(), span.code(), bucket, count];
         session.execute(REFUND, values).await?;
@@ -180,20 +187,24 @@ pub(crate) async fn refund(session: &mut dyn Session, refunds: Refunds) -> Resul
 }
 
 /// Moves what counts now by so much, because the clock will be set forward: windows stay as full as they are.
-pub(crate) async fn shift(session: &mut dyn Session, now: Time, by_ms: i64) -> Result<Changed, StoreError> {
-    for span in Span::ALL {
+pub(crate) async fn shift(
+    session: &mut dyn SqlSession,
+    now: Time,
+    by_ms: i64,
+) -> Result<ChangeResult, StoreError> {
+    for span in LimitSpan::ALL {
         let (oldest, latest) = (span.oldest_counted(now), span.latest(now));
         let values = values![span.buckets(by_ms), span.code(), oldest, latest];
         session.execute(LIFT, values).await?;
         session.execute(SET_DOWN, values![span.code()]).await?;
     }
-    Ok(Changed::Done)
+    Ok(ChangeResult::Done)
 }
 
 /// Counts what is debited in times to come as debited now, because the clock was set back: it counts for a window from now on, not
 /// until the clock is there again.
-pub(crate) async fn redate(session: &mut dyn Session, now: Time) -> Result<Changed, StoreError> {
-    for span in Span::ALL {
+pub(crate) async fn redate(session: &mut dyn SqlSession, now: Time) -> Result<ChangeResult, StoreError> {
+    for span in LimitSpan::ALL {
         let latest = values![span.code(), span.latest(now)];
         let ahead = session.rows(AHEAD, latest.clone()).await?;
         for row in &ahead {
@@ -204,18 +215,18 @@ pub(crate) async fn redate(session: &mut dyn Session, now: Time) -> Result<Chang
             session.execute(DROP_AHEAD, latest).await?;
         }
     }
-    Ok(Changed::Done)
+    Ok(ChangeResult::Done)
 }
 
 /// Moves the debit of a permit that was not used to now. As much is used as before, whatever others do in this transaction:
 /// nothing need be read.
 pub(crate) async fn renew(
-    session: &mut dyn Session,
-    permit: &Permit,
+    session: &mut dyn SqlSession,
+    permit: &SendingPermit,
     now: Time,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     if permit.renewed(now).is_none() {
-        return Ok(Changed::Stale);
+        return Ok(ChangeResult::Stale);
     }
     let key = &permit.key;
     lock(session, BTreeSet::from([key.clone()])).await?;
@@ -228,42 +239,46 @@ pub(crate) async fn renew(
         }
         session.execute(DEBIT, [place(to), values![1i64]].concat()).await?;
     }
-    Ok(Changed::Done)
+    Ok(ChangeResult::Done)
 }
 
 async fn read_used(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     key: &AccountKey,
     now: Time,
-) -> Result<Vec<(Span, Used)>, StoreError> {
-    let oldest = Span::ALL.map(|span| span.oldest_counted(now));
+) -> Result<Vec<(LimitSpan, LimitUse)>, StoreError> {
+    let oldest = LimitSpan::ALL.map(|span| span.oldest_counted(now));
     let values = values![key.tenant.as_str(), key.account.as_str(), oldest[0], oldest[1], oldest[2]];
     let read = |row: &crate::sql::Row| {
-        let span = decode::coded(row.int(0)?, Span::from_code)?;
+        let span = decode::coded(row.int(0)?, LimitSpan::from_code)?;
         let frees_at = row.opt_int(2)?.map(|bucket| span.counts_until(bucket));
-        Ok((span, Used { count: row.int(1)?, frees_at }))
+        Ok((span, LimitUse { count: row.int(1)?, frees_at }))
     };
     session.rows(USED, values).await?.iter().map(read).collect()
 }
 
 /// What an account has used of its limits.
 pub(crate) async fn used(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     key: &AccountKey,
     limits: &AccountLimits,
     now: Time,
-) -> Result<Vec<(Span, Used)>, StoreError> {
+) -> Result<Vec<(LimitSpan, LimitUse)>, StoreError> {
     let found = read_used(session, key, now).await?;
-    let of = |span| found.iter().find(|(of, _)| *of == span).map_or(Used::default(), |(_, used)| *used);
+    let of = |span| found.iter().find(|(of, _)| *of == span).map_or(LimitUse::default(), |(_, used)| *used);
     Ok(limits.spans().map(|span| (span, of(span))).collect())
 }
 
-/// Deletes so many of the oldest of what counts no more. [`Changed::Already`] where nothing is left of it.
-pub(crate) async fn forget(session: &mut dyn Session, now: Time, limit: u32) -> Result<Changed, StoreError> {
+/// Deletes so many of the oldest of what counts no more. [`ChangeResult::Already`] where nothing is left of it.
+pub(crate) async fn forget(
+    session: &mut dyn SqlSession,
+    now: Time,
+    limit: u32,
+) -> Result<ChangeResult, StoreError> {
     let mut left = u64::from(limit);
-    for span in Span::ALL {
+    for span in LimitSpan::ALL {
         let oldest = span.oldest_counted(now);
         left -= session.execute(FORGET, values![span.code(), oldest, left as i64]).await?.min(left);
     }
-    Ok(if left < u64::from(limit) { Changed::Done } else { Changed::Already })
+    Ok(if left < u64::from(limit) { ChangeResult::Done } else { ChangeResult::Already })
 }

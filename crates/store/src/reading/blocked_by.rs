@@ -10,17 +10,17 @@ use postway_domain::{AccountId, TenantId, Time};
 use crate::{
     error::StoreError,
     port::Store,
-    record::{AccountGate, MessageSummary, Suspension, SuspensionScope},
+    record::{AccountGate, MessageSummary, SuspensionRecord, SuspensionScope},
 };
 
 /// What may block messages of one tenant.
 #[derive(Clone, Debug, Default)]
-pub struct Holds {
-    suspensions: Vec<Suspension>,
+pub struct MessageBlockers {
+    suspensions: Vec<SuspensionRecord>,
     accounts: Vec<(AccountId, AccountGate)>,
 }
 
-impl Holds {
+impl MessageBlockers {
     /// Reads what may block those of these messages that wait.
     pub async fn read<'a>(
         store: &dyn Store,
@@ -68,7 +68,7 @@ mod tests {
             stage,
         },
         driver::memory::MemoryStore,
-        record::{Circuit, DirectoryChange},
+        record::{DirectoryChange, OpenCircuit},
     };
 
     #[tokio::test]
@@ -80,7 +80,7 @@ mod tests {
         for code in ["spring", "autumn"] {
             stage::suspend(&store, SuspensionScope::Batch(code.parse().unwrap())).await;
         }
-        let circuit = Circuit {
+        let circuit = OpenCircuit {
             key: crate::conformance::sample::relay(),
             code: "auth_failed".to_owned(),
             reason: "535".to_owned(),
@@ -91,7 +91,7 @@ mod tests {
         stage::direct(&store, DirectoryChange::OpenCircuit(circuit)).await;
         let waiting = stage::record(&store, uid).await.summary;
         let leased = stage::record(&store, claimed.uid).await.summary;
-        let holds = Holds::read(&*store, &tenant(), [&waiting, &leased], at(1)).await.unwrap();
+        let holds = MessageBlockers::read(&*store, &tenant(), [&waiting, &leased], at(1)).await.unwrap();
         assert_eq!(holds.of(&waiting), ["batch:spring", "circuit:relay"]);
         assert!(holds.of(&leased).is_empty(), "nothing holds what is on its way");
     }

@@ -3,34 +3,34 @@
 //!
 //! Writers keep the counts. Ages are read from the lanes in which mail waits and from accounts, with one index
 //! lookup each, so the cost does not depend on how many messages wait. Doubts on hold have no index, which every
-//! write would pay for: they are counted among the newest [`Stats::DOUBTS_MAX`] in doubt.
+//! write would pay for: they are counted among the newest [`QueueStats::DOUBTS_MAX`] in doubt.
 
-use postway_domain::{AccountSettings, LaneRange, Span, Status, TenantId, Time};
+use postway_domain::{AccountSettings, LaneRange, LimitSpan, MessageStatus, TenantId, Time};
 
 use crate::{
     admin::{is_suspended, is_used_up},
     error::StoreError,
-    record::Stats,
+    record::QueueStats,
     sql::{
-        Row, Session, Sql, Value, decode,
-        multi_row::{Multi, MultiSql},
+        Row, SqlSession, SqlText, Value, decode,
+        multi_row::{MultiRow, MultiRowSql},
         waiting_lanes::waiting_lanes,
     },
 };
 
-const TALLY: Sql = Sql::or_mysql(
+const TALLY: SqlText = SqlText::or_mysql(
     "SELECT status, CAST(SUM(count) AS BIGINT) FROM tally WHERE tenant = ? GROUP BY status",
     "SELECT status, CAST(SUM(`count`) AS SIGNED) FROM tally WHERE tenant = ? GROUP BY status",
 );
-const TALLY_OF_ALL: Sql = Sql::or_mysql(
+const TALLY_OF_ALL: SqlText = SqlText::or_mysql(
     "SELECT status, CAST(SUM(count) AS BIGINT) FROM tally GROUP BY status",
     "SELECT status, CAST(SUM(`count`) AS SIGNED) FROM tally GROUP BY status",
 );
-pub(crate) const DOUBTS: Sql = Sql::same(
+pub(crate) const DOUBTS: SqlText = SqlText::same(
     "SELECT COUNT(*) FROM (SELECT due_at FROM message WHERE status = 8 AND tenant = ? ORDER BY uid DESC LIMIT ?) AS doubts \
      WHERE due_at IS NULL",
 );
-const DOUBTS_OF_ALL: Sql = Sql::same(
+const DOUBTS_OF_ALL: SqlText = SqlText::same(
     "SELECT COUNT(*) FROM (SELECT due_at FROM message WHERE status = 8 LIMIT ?) AS doubts WHERE due_at IS NULL",
 );
 
@@ -51,7 +51,7 @@ macro_rules! used {
 /// lane: `$once` makes PostgreSQL and SQLite do so, and `$all` makes MySQL.
 macro_rules! due {
     ($once:literal, $all:literal, $first:literal, $lanes:literal, $integer:literal) => {
-        Multi::new(
+        MultiRow::new(
             concat!(
                 "WITH waiting AS ",
                 $once,
@@ -96,7 +96,7 @@ macro_rules! due_here {
 }
 macro_rules! due_of {
     ($lanes:literal) => {
-        MultiSql {
+        MultiRowSql {
             sqlite: due_here!($lanes),
             postgres: due_here!($lanes),
             mysql: due!(
@@ -109,26 +109,26 @@ macro_rules! due_of {
         }
     };
 }
-pub(crate) static DUE: MultiSql = due_of!(" WHERE l.tenant = ? AND ");
+pub(crate) static DUE: MultiRowSql = due_of!(" WHERE l.tenant = ? AND ");
 /// Mail of deleted tenants does not count.
-static DUE_OF_ALL: MultiSql = due_of!(" JOIN tenant t ON t.id = l.tenant WHERE t.deleted_at IS NULL AND ");
+static DUE_OF_ALL: MultiRowSql = due_of!(" JOIN tenant t ON t.id = l.tenant WHERE t.deleted_at IS NULL AND ");
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     vec![TALLY, TALLY_OF_ALL, DOUBTS, DOUBTS_OF_ALL, DUE.sample(), DUE_OF_ALL.sample()]
 }
 
 /// The state of a tenant's queue, or of all.
 pub(crate) async fn stats(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: Option<&TenantId>,
     now: Time,
-) -> Result<Stats, StoreError> {
+) -> Result<QueueStats, StoreError> {
     let whose = || tenant.map(|tenant| Value::from(tenant.as_str()));
-    let mut stats = Stats::default();
+    let mut stats = QueueStats::default();
     let tally = if tenant.is_some() { TALLY } else { TALLY_OF_ALL };
     for row in session.rows(tally, whose().into_iter().collect()).await? {
-        stats.by_status.insert(decode::coded(row.int(0)?, Status::from_code)?, row.int(1)?);
+        stats.by_status.insert(decode::coded(row.int(0)?, MessageStatus::from_code)?, row.int(1)?);
     }
     let (due, range) = match tenant {
         Some(tenant) => (&DUE, LaneRange::of_tenant(tenant)),
@@ -138,7 +138,7 @@ pub(crate) async fn stats(
     for (sql, run) in due.runs(&lanes) {
         let ids = run.iter().map(|lane| Value::from(lane.as_bytes()));
         let times =
-            [Value::from(now)].into_iter().chain(Span::ALL.map(|span| span.oldest_counted(now).into()));
+            [Value::from(now)].into_iter().chain(LimitSpan::ALL.map(|span| span.oldest_counted(now).into()));
         for row in session.rows(sql, whose().into_iter().chain(ids).chain(times).collect()).await? {
             stats.note_held(row.opt_time(1)?);
             match is_shut(&row, now)? {
@@ -147,9 +147,9 @@ pub(crate) async fn stats(
             }
         }
     }
-    if stats.by_status.get(&Status::InDoubt).is_some_and(|doubts| *doubts > 0) {
+    if stats.by_status.get(&MessageStatus::InDoubt).is_some_and(|doubts| *doubts > 0) {
         let doubts = if tenant.is_some() { DOUBTS } else { DOUBTS_OF_ALL };
-        let values = whose().into_iter().chain([Stats::DOUBTS_MAX.into()]).collect();
+        let values = whose().into_iter().chain([QueueStats::DOUBTS_MAX.into()]).collect();
         let rows = session.rows(doubts, values).await?;
         stats.doubts_held = rows.first().map_or(Ok(0), |row| row.int(0))?;
     }
@@ -167,7 +167,7 @@ fn is_shut(row: &Row, now: Time) -> Result<bool, StoreError> {
     }
     let settings: AccountSettings = row.json(6)?;
     let of = |wanted| {
-        Span::ALL.into_iter().zip(used).find(|(span, _)| *span == wanted).map_or(0, |(_, used)| used)
+        LimitSpan::ALL.into_iter().zip(used).find(|(span, _)| *span == wanted).map_or(0, |(_, used)| used)
     };
     Ok(is_used_up(&settings, now, of))
 }

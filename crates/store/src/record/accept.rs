@@ -3,11 +3,11 @@
 use std::{borrow::Cow, sync::Arc};
 
 use postway_domain::{
-    ClientId, EmailAddress, Lane, MessageUid, RecipientId, RecipientKind, State, Time, dsn::DsnWishes,
+    ClientId, EmailAddress, Lane, MessageState, MessageUid, RecipientId, RecipientKind, Time, dsn::DsnWishes,
     message::OnDoubt,
 };
 
-use super::{body::Body, change::NewEvent};
+use super::{body::StoredBody, change::NewEvent};
 
 /// A checked message, ready to be stored. A message that starts as `accepted` is not composed yet: it waits
 /// to be prepared.
@@ -26,7 +26,7 @@ pub struct NewMessage {
     /// The idempotency key of the call that brought it among others.
     pub batch_key: Option<Arc<BatchKey>>,
     /// The state it starts in.
-    pub state: State,
+    pub state: MessageState,
     /// When it is due, if it waits to be claimed.
     pub due_at: Option<Time>,
     /// When it was accepted.
@@ -38,7 +38,7 @@ pub struct NewMessage {
     /// All recipients in order: to, cc and bcc.
     pub recipients: Vec<NewRecipient>,
     /// Everything that the queue itself does not need.
-    pub content: Content,
+    pub content: MessageContent,
     /// Its first events.
     pub events: Vec<NewEvent>,
     /// Why it was refused, as a JSON object, if it starts in a final state.
@@ -63,7 +63,7 @@ pub struct NewRecipient {
 
 /// A message's bytes and their properties.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Content {
+pub struct MessageContent {
     /// The envelope sender; empty for the null sender.
     pub sender: String,
     /// The Message-ID without its brackets.
@@ -83,16 +83,16 @@ pub struct Content {
     /// Whether the headers or addresses need SMTPUTF8.
     pub smtputf8: bool,
     /// The RFC 5322 bytes; empty while the message waits to be prepared.
-    pub raw: Body,
+    pub raw: StoredBody,
     /// The request as it was submitted.
-    pub payload: Option<Body>,
+    pub payload: Option<StoredBody>,
     /// Whether the bodies must not be shown to anybody; they are removed once the message is sent.
     pub sensitive: bool,
     /// The delivery status notifications that the sender asked for over SMTP.
     pub dsn: Option<DsnWishes>,
 }
 
-impl Content {
+impl MessageContent {
     /// The requested delivery status notifications as they are stored.
     pub(crate) fn dsn_json(&self) -> Option<String> {
         self.dsn.as_ref().and_then(|wishes| serde_json::to_string(wishes).ok())

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 /// A message's bytes, or a reference to the blob that has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
+pub enum StoredBody {
     /// In the row itself.
     Inline(Bytes),
     /// In a blob.
@@ -22,7 +22,7 @@ pub struct BlobRef {
     pub size: u64,
 }
 
-impl Body {
+impl StoredBody {
     /// No bytes, for a message that is not composed yet.
     pub const EMPTY: Self = Self::Inline(Bytes::new());
 
@@ -56,7 +56,7 @@ impl Body {
     }
 }
 
-impl From<Bytes> for Body {
+impl From<Bytes> for StoredBody {
     fn from(bytes: Bytes) -> Self {
         Self::Inline(bytes)
     }

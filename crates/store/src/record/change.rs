@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 
 use postway_domain::{
-    AccountId, EventKind, Lane, LeaseToken, MessageUid, RecipientStatus, State, Status, Time,
-    message::{Input, InvalidTransition, LeaseEffect, Rest, Wait, reason, transition},
+    AccountId, EventKind, Lane, LeaseToken, MessageState, MessageStatus, MessageUid, RecipientStatus, Time,
+    message::{
+        InvalidTransition, LeaseEffect, OtherRecipients, ScheduleReason, TransitionInput, reason, transition,
+    },
 };
 use serde_json::{Map, Value, json};
 
-use super::{claim::Permit, prepare::Preparation};
+use super::{claim::SendingPermit, prepare::PreparationResult};
 
 /// The permission to write the final dot, to be made durable.
 #[derive(Clone, Debug)]
@@ -35,23 +37,23 @@ pub struct WireCommit {
 
 impl WireCommit {
     /// The input that it is to the state table.
-    pub(crate) fn input(&self) -> Input {
-        if self.resend.is_some() { Input::CommitResend } else { Input::CommitWire }
+    pub(crate) fn input(&self) -> TransitionInput {
+        if self.resend.is_some() { TransitionInput::CommitResend } else { TransitionInput::CommitWire }
     }
 
     /// The event that it adds to the history, if any.
     pub(crate) fn event(&self) -> Option<NewEvent> {
         let attempt = self.resend?;
-        let (_, effects) = transition(State::Sending { wire_committed: false }, self.input()).ok()?;
+        let (_, effects) = transition(MessageState::Sending { wire_committed: false }, self.input()).ok()?;
         effects.event.map(|kind| NewEvent { kind, data: Some(json!({"attempt": attempt}).to_string()) })
     }
 }
 
 /// The fence: what must still be true for a change to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fence {
+pub struct WriteFence {
     /// The expected status.
-    pub status: Status,
+    pub status: MessageStatus,
     /// The token of the lease, if the writer has one.
     pub token: Option<LeaseToken>,
     /// The expected version; `None` only for a late answer that settles a doubt by its token.
@@ -60,13 +62,13 @@ pub struct Fence {
 
 /// One state change of one message, with everything that is written together with it.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct MessageChange {
     /// The message.
     pub uid: MessageUid,
     /// The condition for the write.
-    pub fence: Fence,
+    pub fence: WriteFence,
     /// The new state.
-    pub to: State,
+    pub to: MessageState,
     /// The current time.
     pub at: Time,
     /// When it is due next, for states that wait to be claimed.
@@ -92,19 +94,19 @@ pub struct Change {
     /// The attempt that ended.
     pub attempt: Option<AttemptEnd>,
     /// The permit to give back, because nothing was sent with it.
-    pub refund: Option<Permit>,
+    pub refund: Option<SendingPermit>,
     /// The result of its preparation, if it was being prepared.
-    pub preparation: Option<Preparation>,
+    pub preparation: Option<PreparationResult>,
     /// Whether its bytes and its request are removed, because it is sensitive and has been sent.
     pub erases_bodies: bool,
     /// The time by which a receipt must have arrived, if it was sent as certified mail.
     pub awaits_receipt: Option<Time>,
 }
 
-impl Change {
+impl MessageChange {
     /// The number of body bytes that it writes into a row.
     pub(crate) fn inline_bytes(&self) -> usize {
-        let Some(Preparation::Done(prepared)) = &self.preparation else { return 0 };
+        let Some(PreparationResult::Done(prepared)) = &self.preparation else { return 0 };
         prepared.raw.inline().map_or(0, |bytes| bytes.len())
     }
 
@@ -117,13 +119,17 @@ impl Change {
     /// or an expiry that leaves a doubt behind says so in the failure to show.
     pub fn step(
         uid: MessageUid,
-        fence: Fence,
-        state: State,
-        input: Input,
+        fence: WriteFence,
+        state: MessageState,
+        input: TransitionInput,
         at: Time,
     ) -> Result<Self, InvalidTransition> {
         let (to, effects) = transition(state, input)?;
-        let leaves_doubt = matches!(input, Input::Cancel(Rest::Doubt) | Input::Expire(Rest::Doubt));
+        let leaves_doubt = matches!(
+            input,
+            TransitionInput::Cancel(OtherRecipients::InDoubt)
+                | TransitionInput::Expire(OtherRecipients::InDoubt)
+        );
         let doubt = || {
             json!({"code": "in_doubt", "category": "unknown", "phase": "dot", "message": reason::DOUBT_REMAINS})
                 .to_string()
@@ -162,7 +168,9 @@ impl Change {
     /// When a claim may take it: what waits to be prepared is not for dispatch.
     pub(crate) fn claimable_at(&self) -> Option<Time> {
         match self.to {
-            State::Accepted | State::Validating | State::Scheduled(Wait::Fetch) => None,
+            MessageState::Accepted
+            | MessageState::Validating
+            | MessageState::Scheduled(ScheduleReason::Fetch) => None,
             _ => self.due_at,
         }
     }

@@ -2,17 +2,17 @@
 
 use bytes::Bytes;
 use postway_domain::{
-    AccountId, AccountLimits, EmailAddress, Incarnation, Lane, LeaseToken, MessageUid, RecipientKind,
-    RecipientStatus, Span, State, Time,
+    AccountId, AccountLimits, EmailAddress, Incarnation, Lane, LeaseToken, LimitSpan, MessageState,
+    MessageUid, RecipientKind, RecipientStatus, Time,
     dsn::DsnWishes,
-    message::{OnDoubt, Rest},
+    message::{OnDoubt, OtherRecipients},
 };
 
 use super::AccountKey;
 
 /// The lease that a claim writes to the work it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lease {
+pub struct LeaseGrant {
     /// The incarnation that takes the work.
     pub incarnation: Incarnation,
     /// The token that later writes must present.
@@ -25,12 +25,12 @@ pub struct Lease {
 #[derive(Clone, Debug)]
 pub struct ClaimRequest {
     /// The lease to record.
-    pub lease: Lease,
+    pub lease: LeaseGrant,
     /// The current time.
     pub now: Time,
     /// The accounts that have free capacity, and how much.
     pub wants: Vec<AccountWant>,
-    /// Bodies up to this size come with the claim; larger ones are read with [`crate::Work::body`].
+    /// Bodies up to this size come with the claim; larger ones are read with [`crate::WorkStore::body`].
     pub inline_bytes_max: u32,
 }
 
@@ -65,7 +65,7 @@ impl AccountWant {
 
 /// The right to send one message, debited from an account's limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Permit {
+pub struct SendingPermit {
     /// The account whose limits were debited.
     pub key: AccountKey,
     /// When it was debited.
@@ -74,14 +74,14 @@ pub struct Permit {
     /// used.
     pub use_by: Time,
     /// The limited spans it was debited from.
-    pub spans: Vec<Span>,
+    pub spans: Vec<LimitSpan>,
 }
 
-impl Permit {
+impl SendingPermit {
     /// The permit, debited at `now` instead of when it was. That changes no window as long as the permit
     /// still counts in all of them; `None` if it does not.
     pub fn renewed(&self, now: Time) -> Option<Self> {
-        let counts = |span: &Span| span.oldest_counted(now) <= span.bucket(self.debited_at);
+        let counts = |span: &LimitSpan| span.oldest_counted(now) <= span.bucket(self.debited_at);
         let use_by = self.spans.iter().map(|span| span.use_by(now)).min()?;
         let counts = self.debited_at <= now && self.spans.iter().all(counts);
         counts.then(|| Self { debited_at: now, use_by, ..self.clone() })
@@ -90,7 +90,7 @@ impl Permit {
 
 /// A message leased to the caller.
 #[derive(Clone, Debug)]
-pub struct Claimed {
+pub struct ClaimedMessage {
     /// Its id.
     pub uid: MessageUid,
     /// Its lane.
@@ -139,7 +139,7 @@ pub struct Claimed {
     /// The sending account, if it is not the message's own.
     pub via: Option<AccountId>,
     /// The permit that was debited for it, if the account has limits.
-    pub permit: Option<Permit>,
+    pub permit: Option<SendingPermit>,
     /// Whether it exceeds a limit that rejects mail: it must not be sent.
     pub over_limit: bool,
     /// Positions of recipients that were put on the suppression list after it was accepted; they are not in
@@ -166,11 +166,11 @@ pub struct ClaimedRecipient {
 
 /// A message whose state housekeeping must change, with what that decision needs.
 #[derive(Clone, Debug)]
-pub struct Stalled {
+pub struct StalledMessage {
     /// Its id.
     pub uid: MessageUid,
     /// Its state.
-    pub state: State,
+    pub state: MessageState,
     /// Its version.
     pub version: i64,
     /// The attempt that was under way.
@@ -199,11 +199,11 @@ pub struct Stalled {
     pub holder: Option<Incarnation>,
 }
 
-impl Stalled {
+impl StalledMessage {
     /// The state of the recipients that are not open.
-    pub fn rest(&self) -> Rest {
+    pub fn rest(&self) -> OtherRecipients {
         let stand = [(self.has_doubtful, RecipientStatus::InDoubt), (self.has_sent, RecipientStatus::Sent)];
-        Rest::beside_open(stand.into_iter().filter_map(|(some, status)| some.then_some(status)))
+        OtherRecipients::beside_open(stand.into_iter().filter_map(|(some, status)| some.then_some(status)))
     }
 }
 

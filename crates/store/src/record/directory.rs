@@ -1,15 +1,15 @@
 //! What operators change and read: tenants, accounts, keys, suspensions, suppressions, and the audit log.
 
 use postway_domain::{
-    Account, AccountId, ApiKey, Contact, DkimKey, KnownRecipient, Lane, MailStream, RecipientId, Rule,
+    Account, AccountId, ApiKey, Contact, DkimKey, InboundRule, KnownRecipient, Lane, MailStream, RecipientId,
     Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
     id::{AuditId, BatchCode, ContactId, RuleId, SessionId, StreamId, SubscriberId},
     oauth::OAuthState,
-    secret::Sealed,
+    secret::SealedSecret,
 };
 
 use super::{
-    AccountKey, Permit,
+    AccountKey, SendingPermit,
     inbound::MailboxKey,
     stream::{ScopedSuppression, SuppressionScope},
 };
@@ -46,11 +46,11 @@ pub enum DirectoryChange {
     /// it was ended before.
     EndSession(SessionId, Time),
     /// Suspends a tenant, an account or a batch.
-    Suspend(Suspension),
+    Suspend(SuspensionRecord),
     /// Lifts a suspension.
     Activate(TenantId, SuspensionScope),
     /// Adds addresses to a suppression list, or renews their entries.
-    Suppress(Vec<Suppression>),
+    Suppress(Vec<SuppressionRecord>),
     /// Removes addresses from a tenant's suppression list.
     Unsuppress(TenantId, Vec<String>),
     /// Adds suppressions of streams, patterns or the whole installation, or renews them.
@@ -64,7 +64,7 @@ pub enum DirectoryChange {
     /// Deletes a stream. Readers who left it still get no mail under its name.
     DeleteStream(TenantId, StreamId),
     /// Opens an account's circuit.
-    OpenCircuit(Circuit),
+    OpenCircuit(OpenCircuit),
     /// Closes an account's circuit.
     CloseCircuit(AccountKey),
     /// Creates a version of a template; `Exists` if the version is taken, `Stale` if it is not the next one.
@@ -82,7 +82,7 @@ pub enum DirectoryChange {
     /// Activates or deactivates a signing key, given by tenant, domain and selector.
     SwitchDkimKey(TenantId, String, String, bool),
     /// Encrypts a signing key again, if it is still encrypted like this; `Stale` if it is not.
-    ResealDkimKey(DkimKey, Sealed),
+    ResealDkimKey(DkimKey, SealedSecret),
     /// Deletes a signing key, given by tenant, domain and selector.
     DeleteDkimKey(TenantId, String, String),
     /// Creates a subscriber; `Exists` if its id is taken.
@@ -101,9 +101,9 @@ pub enum DirectoryChange {
     /// Deletes a mailbox with its rules, its mail, and the record of which mail it has had.
     DeleteMailbox(MailboxKey),
     /// Creates a rule; `Exists` if its id is taken, `Missing` if its mailbox does not exist.
-    CreateRule(Rule),
+    CreateRule(InboundRule),
     /// Replaces a rule if its stored version is this one; `Missing` if its mailbox does not exist.
-    UpdateRule(Rule, i64),
+    UpdateRule(InboundRule, i64),
     /// Deletes a rule.
     DeleteRule(TenantId, RuleId),
     /// Creates a contact; `Exists` if its id or its name is taken.
@@ -113,7 +113,7 @@ pub enum DirectoryChange {
     /// Deletes a contact.
     DeleteContact(TenantId, ContactId),
     /// Replaces an address by a digest in the audit entries about suppressions that have it as their target.
-    /// [`Changed::Done`] whether there are such entries or not.
+    /// [`ChangeResult::Done`] whether there are such entries or not.
     RedactAudit {
         /// The tenant whose entries are changed.
         tenant: TenantId,
@@ -125,17 +125,17 @@ pub enum DirectoryChange {
     /// Removes expired suppressions, ended sessions past their time, expired links, and the remaining rows of
     /// deleted subscribers and mailboxes.
     Forget(Time),
-    /// Removes up to the given number of limit-use buckets that do not count any more. [`Changed::Already`]
+    /// Removes up to the given number of limit-use buckets that do not count any more. [`ChangeResult::Already`]
     /// if none is left.
     ForgetUse(Time, u32),
     /// After the clock went back: makes up to the given number of `ready` messages due immediately.
-    /// [`Changed::Already`] if none is left.
+    /// [`ChangeResult::Already`] if none is left.
     PullReady(Time, u32),
     /// Makes up to the given number of messages of each account due immediately that are scheduled later than
-    /// the account's given time, because a clock was ahead. [`Changed::Already`] if none is left.
+    /// the account's given time, because a clock was ahead. [`ChangeResult::Already`] if none is left.
     PullBeyond(Vec<(AccountKey, Time)>, Time, u32),
     /// Makes messages due for preparation immediately whose time a clock that was ahead has set: those not
-    /// tried yet, and those whose next fetch is later than `latest`. [`Changed::Already`] if none is left.
+    /// tried yet, and those whose next fetch is later than `latest`. [`ChangeResult::Already`] if none is left.
     PullPreparation {
         /// The correct current time.
         now: Time,
@@ -149,13 +149,13 @@ pub enum DirectoryChange {
     ShiftUse(Time, i64),
     /// Counts limit use that is dated in the future as used now, because the clock was set back.
     RedateUse(Time),
-    /// Moves the debit of an unused permit to this time. [`Changed::Stale`] if it does not count any more.
-    RenewPermit(Permit, Time),
+    /// Moves the debit of an unused permit to this time. [`ChangeResult::Stale`] if it does not count any more.
+    RenewPermit(SendingPermit, Time),
 }
 
 /// The result of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Changed {
+pub enum ChangeResult {
     /// The change was made.
     Done,
     /// Nothing had to be changed.
@@ -212,7 +212,7 @@ impl SuspensionScope {
 
 /// A suspension.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Suspension {
+pub struct SuspensionRecord {
     /// The tenant.
     pub tenant: TenantId,
     /// What is suspended.
@@ -221,7 +221,7 @@ pub struct Suspension {
     pub since: Time,
 }
 
-impl Suspension {
+impl SuspensionRecord {
     /// The most blocked messages that are counted.
     pub const HELD_MAX: i64 = 100_000;
 }
@@ -285,7 +285,7 @@ impl SuppressionReason {
 
 /// An address that gets no mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Suppression {
+pub struct SuppressionRecord {
     /// The tenant whose list it is on.
     pub tenant: TenantId,
     /// The address in lower case.
@@ -300,7 +300,7 @@ pub struct Suppression {
     pub expires_at: Option<Time>,
 }
 
-impl Suppression {
+impl SuppressionRecord {
     /// Whether a suppression that a report asks for replaces this one. It must last as long or longer: weaker
     /// evidence never shortens what stronger evidence, or a person, has set.
     pub(crate) fn yields_to(&self, reported: &Self) -> bool {
@@ -314,7 +314,7 @@ impl Suppression {
 
 /// An account whose circuit is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Circuit {
+pub struct OpenCircuit {
     /// The account.
     pub key: AccountKey,
     /// The failure's code.
@@ -352,17 +352,17 @@ pub struct AuditEntry {
 
 /// A batch and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BatchView {
+pub struct BatchRecord {
     /// Its code.
     pub code: BatchCode,
     /// When it was suspended, if it is.
     pub suspended_since: Option<Time>,
-    /// The number of its messages that wait to be sent, capped at [`BatchView::WAITING_MAX`]: that value
+    /// The number of its messages that wait to be sent, capped at [`BatchRecord::WAITING_MAX`]: that value
     /// means "at least".
     pub waiting: i64,
 }
 
-impl BatchView {
+impl BatchRecord {
     /// The most waiting messages of a batch that are counted.
     pub const WAITING_MAX: i64 = 10_000;
     /// The most messages of a batch that are counted by state.
@@ -371,7 +371,7 @@ impl BatchView {
 
 /// An account's use of one limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct LimitUse {
     /// The use that counts now.
     pub count: i64,
     /// When the oldest use stops counting.

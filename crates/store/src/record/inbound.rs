@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use postway_domain::{
-    Event, EventKind, InboundState, LeaseToken, MessageUid, TenantId, Time,
+    EventKind, InboundState, LeaseToken, MessageEvent, MessageUid, TenantId, Time,
     id::{MailboxId, RuleId},
-    inbound::Cursor,
+    inbound::FolderCursor,
 };
 
 use serde_json::{Map, Value};
 
-use super::{body::Body, claim::Lease, directory::Suppression};
+use super::{body::StoredBody, claim::LeaseGrant, directory::SuppressionRecord};
 
 /// One mailbox of one tenant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,7 +27,7 @@ pub struct MailboxState {
     /// The mailbox.
     pub key: MailboxKey,
     /// The cursor; `None` before the first poll.
-    pub cursor: Option<Cursor>,
+    pub cursor: Option<FolderCursor>,
     /// The UID that the next mail will get, as the server last said.
     pub uid_next: Option<u32>,
     /// When it was last read to its end without an error.
@@ -48,13 +48,13 @@ impl MailboxState {
 
 /// A page of a folder: its mail, and the new cursor.
 #[derive(Clone, Debug)]
-pub struct Registration {
+pub struct MailboxPage {
     /// The mailbox.
     pub key: MailboxKey,
     /// The cursor as the reader knew it. If it has changed since, nothing is written.
-    pub seen: Option<Cursor>,
+    pub seen: Option<FolderCursor>,
     /// The new cursor.
-    pub to: Cursor,
+    pub to: FolderCursor,
     /// The UID that the next mail will get.
     pub uid_next: u32,
     /// The current time.
@@ -90,7 +90,7 @@ pub struct NewInbound {
     /// Its Message-ID without brackets.
     pub message_id: Option<String>,
     /// Its bytes.
-    pub body: Option<Body>,
+    pub body: Option<StoredBody>,
     /// Its state: `received`, or `gone` or `dead` if it could not be read.
     pub state: InboundState,
     /// Why it could not be read.
@@ -99,7 +99,7 @@ pub struct NewInbound {
 
 /// The result of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Registered {
+pub enum RegistrationResult {
     /// The cursor moved.
     Done {
         /// The number of new mails.
@@ -126,9 +126,9 @@ pub struct MailboxNote {
 
 /// A request for inbound mail to process.
 #[derive(Clone, Debug)]
-pub struct RouteRequest {
+pub struct ProcessRequest {
     /// The lease to record.
-    pub lease: Lease,
+    pub lease: LeaseGrant,
     /// The current time.
     pub now: Time,
     /// The most mails to lease.
@@ -149,9 +149,9 @@ pub struct RouteRequest {
     pub tenants_in_hand: HashMap<TenantId, u32>,
 }
 
-impl RouteRequest {
+impl ProcessRequest {
     /// A request for up to `limit` mails of any tenant, by a caller that has none leased.
-    pub fn new(lease: Lease, now: Time, limit: u32) -> Self {
+    pub fn new(lease: LeaseGrant, now: Time, limit: u32) -> Self {
         Self {
             lease,
             now,
@@ -168,7 +168,7 @@ impl RouteRequest {
 
 /// Which inbound mail waits to be processed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RouteState {
+pub struct ProcessingState {
     /// The number of mails due now, counted up to 10,000.
     pub due: u32,
     /// When the next mail that is not due yet becomes due.
@@ -177,7 +177,7 @@ pub struct RouteState {
 
 /// A mail that is leased to the caller.
 #[derive(Clone, Debug)]
-pub struct ToRoute {
+pub struct MailToProcess {
     /// Its id.
     pub uid: MessageUid,
     /// Its mailbox.
@@ -191,7 +191,7 @@ pub struct ToRoute {
     /// The digest of its bytes.
     pub digest: [u8; 32],
     /// Its bytes.
-    pub body: Body,
+    pub body: StoredBody,
     /// Its state before: `received`, `waiting`, or `routed` if a reminder is due.
     pub before: InboundState,
     /// The number of tries that failed or outlived their lease.
@@ -213,7 +213,7 @@ pub struct ToRoute {
 /// The result of processing a mail. All of it is written in one transaction, and nothing is written if the
 /// lease is lost.
 #[derive(Clone, Debug)]
-pub struct Routed {
+pub struct InboundMailResult {
     /// The mail.
     pub uid: MessageUid,
     /// The claim's token.
@@ -245,7 +245,7 @@ pub struct Routed {
     /// The new number of reminders.
     pub reminders: i64,
     /// Its findings about sent messages.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<MessageFinding>,
     /// The data of a `received` event, if subscribers are notified. The event belongs to the mail's own id.
     pub received: Option<String>,
 }
@@ -253,7 +253,7 @@ pub struct Routed {
 /// What an inbound mail says about a sent message. If the message has been removed, only the suppression is
 /// written. If the same mail has said so before, because it is processed again, nothing is written.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub struct MessageFinding {
     /// The message.
     pub message: MessageUid,
     /// The position of the recipient that it is about, if any.
@@ -265,13 +265,13 @@ pub struct Finding {
     /// The bounce to show, as a JSON object `{type, code, reason, at}`.
     pub bounce: Option<String>,
     /// The suppression that follows from it.
-    pub suppress: Option<Suppression>,
+    pub suppress: Option<SuppressionRecord>,
     /// The PEC receipt that it comes from. If the message has the receipt already, nothing is written, unless
     /// its signature is verified only now.
     pub receipt: Option<NewReceipt>,
 }
 
-impl Finding {
+impl MessageFinding {
     /// The event data, with the id of the inbound mail.
     pub(crate) fn said_by(&self, mail: MessageUid) -> String {
         let mut data = object(self.data.as_deref());
@@ -311,7 +311,7 @@ pub struct NewReceipt {
     /// Its details as a JSON object.
     pub detail: String,
     /// Its bytes.
-    pub body: Body,
+    pub body: StoredBody,
 }
 
 impl NewReceipt {
@@ -327,7 +327,7 @@ const VERIFIED: &str = "verified";
 
 /// A stored PEC receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReceiptView {
+pub struct StoredReceipt {
     /// The digest of its bytes.
     pub digest: [u8; 32],
     /// The mail that brought it.
@@ -346,7 +346,7 @@ pub struct ReceiptView {
     pub size: u64,
 }
 
-impl ReceiptView {
+impl StoredReceipt {
     /// Its position among the receipts of its message: the mail that brought it, and its digest.
     pub fn place(&self) -> ReceiptPlace {
         (self.inbound, self.digest)
@@ -358,7 +358,7 @@ pub type ReceiptPlace = (MessageUid, [u8; 32]);
 
 /// A message that a report may be about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Traced {
+pub struct TracedMessage {
     /// The message.
     pub uid: MessageUid,
     /// The tenant.
@@ -486,7 +486,7 @@ pub struct InboundRecord {
     pub mail: InboundView,
     /// The messages sent because of it: the rule, the message, and its state; `None` if the message was
     /// removed.
-    pub messages: Vec<(RuleId, MessageUid, Option<postway_domain::Status>)>,
+    pub messages: Vec<(RuleId, MessageUid, Option<postway_domain::MessageStatus>)>,
     /// Its history: `received`, if subscribers were notified.
-    pub events: Vec<Event>,
+    pub events: Vec<MessageEvent>,
 }

@@ -16,36 +16,41 @@ mod view;
 
 pub(crate) use accept::foreign_id_label;
 pub use accept::{
-    Acceptance, BatchKey, Content, DedupKind, NewMessage, NewRecipient, external_label, message_id_label,
+    Acceptance, BatchKey, DedupKind, MessageContent, NewMessage, NewRecipient, external_label,
+    message_id_label,
 };
-pub use body::{BlobName, BlobRef, Body, NoBlobName};
-pub use change::{AttemptEnd, Change, Fence, NewEvent, RecipientChange, SmtpReply, WireCommit};
+pub use body::{BlobName, BlobRef, NoBlobName, StoredBody};
+pub use change::{AttemptEnd, MessageChange, NewEvent, RecipientChange, SmtpReply, WireCommit, WriteFence};
 pub use claim::{
-    AccountWant, ClaimRequest, Claimed, ClaimedRecipient, DueAccount, Lease, Permit, QueueState, Stalled,
+    AccountWant, ClaimRequest, ClaimedMessage, ClaimedRecipient, DueAccount, LeaseGrant, QueueState,
+    SendingPermit, StalledMessage,
 };
 pub use directory::{
-    AccountGate, AuditEntry, BatchView, Changed, Circuit, DirectoryChange, Suppression, SuppressionReason,
-    Suspension, SuspensionScope, Used,
+    AccountGate, AuditEntry, BatchRecord, ChangeResult, DirectoryChange, LimitUse, OpenCircuit,
+    SuppressionReason, SuppressionRecord, SuspensionRecord, SuspensionScope,
 };
 pub use disk_space::StoreSpace;
 pub use inbound::{
-    Finding, InboundFilter, InboundRecord, InboundReplay, InboundView, MailboxKey, MailboxNote, MailboxState,
-    NewInbound, NewReceipt, ReceiptPlace, ReceiptView, Registered, Registration, RouteRequest, RouteState,
-    Routed, ToRoute, Traced,
+    InboundFilter, InboundMailResult, InboundRecord, InboundReplay, InboundView, MailToProcess, MailboxKey,
+    MailboxNote, MailboxPage, MailboxState, MessageFinding, NewInbound, NewReceipt, ProcessRequest,
+    ProcessingState, ReceiptPlace, RegistrationResult, StoredReceipt, TracedMessage,
 };
 pub(crate) use node::free_slot;
 pub use node::{DutyRecord, NodeBeat, NodeRecord};
-pub use outcome::{Fate, OutcomeView, Telling, Told};
-pub use prepare::{Link, NewLink, Preparation, PreparationState, PrepareRequest, Prepared, ToPrepare};
+pub use outcome::{MessageOutcomes, NotificationProgress, OutcomeView, SubscriberProgress};
+pub use prepare::{
+    FileLink, NewLink, PreparationResult, PreparationState, PrepareRequest, PreparedMessage, ToPrepare,
+};
 pub use report::{
-    BegunCall, Call, Counts, DeliveryPage, DueSubscriber, Erased, Expunge, FeedEvent, FeedPosition,
-    LaneUpkeep, NotificationKey, NotificationState, NotificationView, Notified, ReportRequest, ReportState,
-    ResendPage, ResendRequest, StatisticsRow, ToNotify, Tombstone,
+    BegunCall, DeliveryPage, DueSubscriber, ErasureCounts, ExpungeRequest, FeedEvent, FeedPosition,
+    HourlyCounts, LaneUpkeep, MessageTombstone, NotificationCall, NotificationKey, NotificationResult,
+    NotificationState, NotificationView, ReportRequest, ReportState, ResendPage, ResendRequest,
+    StatisticsRow, ToNotify,
 };
 pub use stream::{ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionScope};
 pub use view::{
-    AttemptView, Filter, Kept, LaneHolders, MessageBrief, MessageCount, MessageKey, MessagePage,
-    MessageRecord, MessageSummary, Pace, RecipientView, Stats,
+    AttemptView, BlockedLanes, BodyLocation, MessageBrief, MessageCount, MessageFilter, MessageKey,
+    MessagePage, MessageRecord, MessageSummary, QueueStats, RecipientRecord, SendingRate,
 };
 
 use postway_domain::{AccountId, TenantId};

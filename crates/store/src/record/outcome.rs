@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 
 use postway_domain::{EventKind, MessageUid, Time, id::SubscriberId};
 
-use super::{report::NotificationView, view::RecipientView};
+use super::{report::NotificationView, view::RecipientRecord};
 
 /// The outcomes of a message's recipients, and the progress of its notifications.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fate {
+pub struct MessageOutcomes {
     /// The message.
     pub uid: MessageUid,
     /// The outcomes of its recipients, each once, in no order.
     pub outcomes: Vec<OutcomeView>,
     /// The progress of each subscriber, in no order.
-    pub told: Vec<Told>,
+    pub told: Vec<SubscriberProgress>,
 }
 
 /// An outcome that some recipients have.
@@ -29,20 +29,20 @@ pub struct OutcomeView {
 
 /// The progress of one subscriber's notifications about a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct SubscriberProgress {
     /// The subscriber.
     pub subscriber: SubscriberId,
     /// The sequence number of the latest event that it is notified of.
     pub seq: i64,
     /// The progress of all its notifications.
-    pub all: Telling,
+    pub all: NotificationProgress,
     /// The progress of its notifications about bounces.
-    pub bounces: Telling,
+    pub bounces: NotificationProgress,
 }
 
 /// How far notifying has come. The greatest of several values describes all of them together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Telling {
+pub enum NotificationProgress {
     /// There is nothing to notify of.
     #[default]
     Nothing,
@@ -52,21 +52,21 @@ pub enum Telling {
     Open,
 }
 
-impl Telling {
+impl NotificationProgress {
     /// When the last notification was settled; `None` while one is open, and if there was none.
     pub fn settled_at(self) -> Option<Time> {
         match self {
-            Telling::Settled(at) => Some(at),
-            Telling::Nothing | Telling::Open => None,
+            NotificationProgress::Settled(at) => Some(at),
+            NotificationProgress::Nothing | NotificationProgress::Open => None,
         }
     }
 }
 
-impl Fate {
+impl MessageOutcomes {
     /// Groups outcomes and progress by message.
     pub(crate) fn gather(
         outcomes: impl IntoIterator<Item = (MessageUid, OutcomeView)>,
-        told: impl IntoIterator<Item = (MessageUid, Told)>,
+        told: impl IntoIterator<Item = (MessageUid, SubscriberProgress)>,
     ) -> Vec<Self> {
         let mut fates: BTreeMap<MessageUid, Self> = BTreeMap::new();
         let empty = |uid| Self { uid, outcomes: Vec::new(), told: Vec::new() };
@@ -80,7 +80,7 @@ impl Fate {
     }
 }
 
-impl Told {
+impl SubscriberProgress {
     /// The progress of each subscriber, from the notifications of one message.
     pub fn gather(notifications: &[NotificationView]) -> Vec<Self> {
         let mut told: BTreeMap<&SubscriberId, Self> = BTreeMap::new();
@@ -88,12 +88,12 @@ impl Told {
             let of = told.entry(&one.key.subscriber).or_insert_with(|| Self {
                 subscriber: one.key.subscriber.clone(),
                 seq: one.key.seq,
-                all: Telling::Nothing,
-                bounces: Telling::Nothing,
+                all: NotificationProgress::Nothing,
+                bounces: NotificationProgress::Nothing,
             });
             let telling = match one.state.is_settled() {
-                true => Telling::Settled(one.settled_at.unwrap_or(one.created_at)),
-                false => Telling::Open,
+                true => NotificationProgress::Settled(one.settled_at.unwrap_or(one.created_at)),
+                false => NotificationProgress::Open,
             };
             of.seq = of.seq.max(one.key.seq);
             of.all = of.all.max(telling);
@@ -107,7 +107,7 @@ impl Told {
 
 impl OutcomeView {
     /// The distinct outcomes of one message's recipients, given in order.
-    pub fn gather(recipients: &[RecipientView]) -> Vec<Self> {
+    pub fn gather(recipients: &[RecipientRecord]) -> Vec<Self> {
         let mut outcomes: BTreeMap<i64, Self> = BTreeMap::new();
         for one in recipients {
             let Some(outcome) = one.outcome else { continue };

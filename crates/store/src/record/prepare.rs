@@ -3,15 +3,15 @@
 use postway_domain::{ClientId, Lane, LeaseToken, MessageUid, TenantId, Time};
 
 use super::{
-    body::{BlobRef, Body},
-    claim::Lease,
+    body::{BlobRef, StoredBody},
+    claim::LeaseGrant,
 };
 
 /// Asks for messages to prepare.
 #[derive(Clone, Debug)]
 pub struct PrepareRequest {
     /// The lease to record.
-    pub lease: Lease,
+    pub lease: LeaseGrant,
     /// The current time.
     pub now: Time,
     /// The tenants to serve, with the number of messages wanted of each.
@@ -55,14 +55,14 @@ pub struct ToPrepare {
     /// What the intake decided when it was accepted, as a JSON object.
     pub settled: Option<String>,
     /// The request as it was submitted.
-    pub payload: Option<Body>,
+    pub payload: Option<StoredBody>,
 }
 
-/// The result of a preparation; it goes with the [`super::Change`] that changes the message's state.
+/// The result of a preparation; it goes with the [`super::MessageChange`] that changes the message's state.
 #[derive(Clone, Debug)]
-pub enum Preparation {
+pub enum PreparationResult {
     /// The message is composed.
-    Done(Prepared),
+    Done(PreparedMessage),
     /// The message is refused until an operator has it prepared again.
     Refused,
     /// A refused message is prepared again from this time on.
@@ -73,11 +73,11 @@ pub enum Preparation {
 
 /// A composed message.
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub struct PreparedMessage {
     /// The subject as rendered.
     pub subject: String,
     /// The RFC 5322 bytes.
-    pub raw: Body,
+    pub raw: StoredBody,
     /// Whether they need 8BITMIME.
     pub eight_bit: bool,
     /// Whether the headers or addresses need SMTPUTF8.
@@ -101,7 +101,7 @@ pub struct NewLink {
 
 /// A stored link to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct FileLink {
     /// The tenant it belongs to.
     pub tenant: TenantId,
     /// The message that links to it.

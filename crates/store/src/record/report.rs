@@ -1,8 +1,10 @@
 //! Notifications, the feed, statistics, and retention.
 
-use postway_domain::{AccountId, Event, EventKind, MessageUid, Status, TenantId, Time, id::SubscriberId};
+use postway_domain::{
+    AccountId, EventKind, MessageEvent, MessageStatus, MessageUid, TenantId, Time, id::SubscriberId,
+};
 
-use super::claim::Lease;
+use super::claim::LeaseGrant;
 
 /// A position in a tenant's feed: a page of the journal in commit order, and an entry of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +27,7 @@ pub struct FeedEvent {
     /// Whether a scheduled message was deferred by a failure.
     pub deferred: bool,
     /// The event; `None` if the message has been removed.
-    pub event: Option<Event>,
+    pub event: Option<MessageEvent>,
 }
 
 /// The key of a notification: an event and a subscriber.
@@ -109,7 +111,7 @@ pub struct ReportState {
 #[derive(Clone, Debug)]
 pub struct ReportRequest {
     /// The lease to record.
-    pub lease: Lease,
+    pub lease: LeaseGrant,
     /// The current time.
     pub now: Time,
     /// The subscribers to serve, with the number of notifications wanted of each.
@@ -123,7 +125,7 @@ pub struct ToNotify {
     /// The notification.
     pub key: NotificationKey,
     /// The event; `None` if the message has been removed.
-    pub event: Option<Event>,
+    pub event: Option<MessageEvent>,
     /// Whether a scheduled message was deferred by a failure.
     pub deferred: bool,
     /// The number of calls so far.
@@ -145,7 +147,7 @@ pub struct BegunCall {
 
 /// The result of a call.
 #[derive(Clone, Debug)]
-pub struct Notified {
+pub struct NotificationResult {
     /// The notification.
     pub key: NotificationKey,
     /// The claim's token. If another node has claimed the notification since, nothing is written.
@@ -157,14 +159,14 @@ pub struct Notified {
     /// When it is due next, if it is waiting or was returned.
     pub due_at: Option<Time>,
     /// The call, if one was made.
-    pub call: Option<Call>,
+    pub call: Option<NotificationCall>,
     /// Whether the message's history gets a `notified` event.
     pub tells_history: bool,
 }
 
 /// A call as the delivery log stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct NotificationCall {
     /// When it began.
     pub at: Time,
     /// How long it took.
@@ -197,7 +199,7 @@ pub struct NotificationView {
     /// When it was settled.
     pub settled_at: Option<Time>,
     /// Its latest call.
-    pub last_call: Option<Call>,
+    pub last_call: Option<NotificationCall>,
 }
 
 /// A page of a subscriber's notifications, sent and still to be sent.
@@ -256,7 +258,7 @@ pub struct ResendPage {
 
 /// Which messages retention may remove.
 #[derive(Clone, Debug)]
-pub struct Expunge {
+pub struct ExpungeRequest {
     /// The tenant.
     pub tenant: TenantId,
     /// Messages that reached a final state and whose notifications were settled before this time.
@@ -283,7 +285,7 @@ pub struct LaneUpkeep {
 
 /// The result of erasing an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Erased {
+pub struct ErasureCounts {
     /// The number of messages removed.
     pub removed: i64,
     /// The number of messages to several recipients in which the address and the bodies were removed.
@@ -302,12 +304,12 @@ pub struct StatisticsRow {
     /// The account.
     pub account: AccountId,
     /// The counters.
-    pub counts: Counts,
+    pub counts: HourlyCounts,
 }
 
 /// Counters of one hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct HourlyCounts {
     /// Messages accepted.
     pub accepted: i64,
     /// Messages sent.
@@ -330,14 +332,14 @@ pub struct Counts {
 
 /// What is kept of a removed message, so that a late bounce can still be attributed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tombstone {
+pub struct MessageTombstone {
     /// The tenant.
     pub tenant: TenantId,
     /// The message.
     pub uid: MessageUid,
     /// Its last status.
-    pub status: Status,
-    /// Digests of its recipients' lower-case addresses, under the key that [`Expunge`] gave.
+    pub status: MessageStatus,
+    /// Digests of its recipients' lower-case addresses, under the key that [`ExpungeRequest`] gave.
     pub recipients: Vec<[u8; 32]>,
     /// When the tombstone itself is removed.
     pub expires_at: Time,

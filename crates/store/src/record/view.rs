@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use postway_domain::{
-    AccountId, ClientId, Event, EventKind, Lane, MessageUid, RecipientId, RecipientKind, RecipientStatus,
-    State, Status, Time, message::OnDoubt,
+    AccountId, ClientId, EventKind, Lane, MessageEvent, MessageState, MessageStatus, MessageUid, RecipientId,
+    RecipientKind, RecipientStatus, Time, message::OnDoubt,
 };
 
 use super::{body::BlobRef, change::SmtpReply};
@@ -24,7 +24,7 @@ pub struct MessageBrief {
     /// The message.
     pub summary: MessageSummary,
     /// Its recipients, in order.
-    pub recipients: Vec<RecipientView>,
+    pub recipients: Vec<RecipientRecord>,
 }
 
 impl MessageBrief {
@@ -35,9 +35,9 @@ impl MessageBrief {
     /// Groups recipients by message, and drops messages that have too many.
     pub(crate) fn gather(
         summaries: Vec<MessageSummary>,
-        recipients: impl IntoIterator<Item = (MessageUid, RecipientView)>,
+        recipients: impl IntoIterator<Item = (MessageUid, RecipientRecord)>,
     ) -> Vec<Self> {
-        let mut of: HashMap<MessageUid, Vec<RecipientView>> = HashMap::with_capacity(summaries.len());
+        let mut of: HashMap<MessageUid, Vec<RecipientRecord>> = HashMap::with_capacity(summaries.len());
         for (uid, recipient) in recipients {
             of.entry(uid).or_default().push(recipient);
         }
@@ -65,7 +65,7 @@ pub struct MessageSummary {
     /// Its lane.
     pub lane: Lane,
     /// Its state.
-    pub state: State,
+    pub state: MessageState,
     /// Its version.
     pub version: i64,
     /// The latest attempt's number.
@@ -133,7 +133,7 @@ pub struct MessagePage {
 
 /// Where the bytes of a message are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum BodyLocation {
     /// Nowhere: they do not exist yet, or were removed.
     Nowhere,
     /// In the database; this is their number.
@@ -148,22 +148,22 @@ pub struct MessageRecord {
     /// The message.
     pub summary: MessageSummary,
     /// Its recipients.
-    pub recipients: Vec<RecipientView>,
+    pub recipients: Vec<RecipientRecord>,
     /// Its attempts.
     pub attempts: Vec<AttemptView>,
     /// Its history.
-    pub events: Vec<Event>,
+    pub events: Vec<MessageEvent>,
     /// Where its RFC 5322 bytes are stored.
-    pub raw: Kept,
+    pub raw: BodyLocation,
     /// Where the request that brought it is stored.
-    pub payload: Kept,
+    pub payload: BodyLocation,
     /// The entry of the tenant's directory of recipients that it is addressed to.
     pub recipient: Option<RecipientId>,
 }
 
 /// A recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecipientView {
+pub struct RecipientRecord {
     /// The address.
     pub address: String,
     /// Whether it is a `to`, `cc` or `bcc` recipient.
@@ -201,9 +201,9 @@ pub struct AttemptView {
 
 /// A filter for messages. All given conditions must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct MessageFilter {
     /// Their status.
-    pub status: Option<Status>,
+    pub status: Option<MessageStatus>,
     /// Their account.
     pub account: Option<AccountId>,
     /// Their batch.
@@ -237,19 +237,19 @@ pub struct Filter {
     /// Only messages in doubt that are not sent again automatically.
     pub unresolved: bool,
     /// Only messages of one of these accounts or batches.
-    pub behind: Option<LaneHolders>,
+    pub behind: Option<BlockedLanes>,
 }
 
 /// Accounts and batches whose mail is blocked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LaneHolders {
+pub struct BlockedLanes {
     /// Accounts that are suspended, have an open circuit, or have used up a limit.
     pub accounts: BTreeSet<AccountId>,
     /// Batches that are suspended.
     pub batches: BTreeSet<String>,
 }
 
-impl LaneHolders {
+impl BlockedLanes {
     /// Whether no account and no batch is blocked.
     pub fn is_empty(&self) -> bool {
         self.accounts.is_empty() && self.batches.is_empty()
@@ -273,7 +273,7 @@ pub struct MessageCount {
 
 /// The counts of a ten-second interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
+pub struct SendingRate {
     /// The beginning of the interval.
     pub at: Time,
     /// Messages accepted.
@@ -284,7 +284,7 @@ pub struct Pace {
     pub failed: i64,
 }
 
-impl Pace {
+impl SendingRate {
     /// The length of an interval in milliseconds.
     pub const LASTS_MS: i64 = 10_000;
 
@@ -313,19 +313,19 @@ impl Pace {
 
 /// The state of the queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct QueueStats {
     /// The number of messages in each status.
-    pub by_status: BTreeMap<Status, i64>,
+    pub by_status: BTreeMap<MessageStatus, i64>,
     /// When the longest-waiting message became due that no suspension, limit or circuit blocks.
     pub oldest_due_at: Option<Time>,
     /// When the longest-waiting blocked message became due.
     pub oldest_held_at: Option<Time>,
     /// The number of messages in doubt that are on hold instead of waiting for a resend, among the newest
-    /// [`Stats::DOUBTS_MAX`] in doubt.
+    /// [`QueueStats::DOUBTS_MAX`] in doubt.
     pub doubts_held: i64,
 }
 
-impl Stats {
+impl QueueStats {
     /// The most messages in doubt that are examined.
     pub const DOUBTS_MAX: i64 = 10_000;
 

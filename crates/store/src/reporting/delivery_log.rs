@@ -4,8 +4,8 @@ use postway_domain::{EventKind, MessageUid, TenantId, id::SubscriberId};
 
 use crate::{
     error::StoreError,
-    record::{Call, DeliveryPage, NotificationKey, NotificationState, NotificationView},
-    sql::{Row, Session, Sql, decode, values},
+    record::{DeliveryPage, NotificationCall, NotificationKey, NotificationState, NotificationView},
+    sql::{Row, SqlSession, SqlText, decode, values},
 };
 
 macro_rules! select {
@@ -18,24 +18,24 @@ macro_rules! select {
     };
 }
 
-const OF_MESSAGE: Sql = Sql::same(select!("uid = ? AND tenant = ? ORDER BY seq, subscriber"));
-const OF_SUBSCRIBER: Sql = Sql::same(select!(
+const OF_MESSAGE: SqlText = SqlText::same(select!("uid = ? AND tenant = ? ORDER BY seq, subscriber"));
+const OF_SUBSCRIBER: SqlText = SqlText::same(select!(
     "tenant = ? AND subscriber = ? AND uid <= ? AND (uid < ? OR seq < ?) AND uid >= ? AND state BETWEEN ? AND ? \
      ORDER BY uid DESC, seq DESC LIMIT ?"
 ));
 /// The last message that is examined, if there are more behind it.
-const LOOK: Sql = Sql::same(
+const LOOK: SqlText = SqlText::same(
     "SELECT uid FROM notification WHERE tenant = ? AND subscriber = ? AND uid <= ? AND (uid < ? OR seq < ?) \
      ORDER BY uid DESC, seq DESC LIMIT 1 OFFSET ?",
 );
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[OF_MESSAGE, OF_SUBSCRIBER, LOOK];
+pub(crate) const STATEMENTS: &[SqlText] = &[OF_MESSAGE, OF_SUBSCRIBER, LOOK];
 
 /// The most notifications examined for one page, if only those of one state are wanted.
 const LOOKED_MAX: u32 = 5_000;
 
 pub(crate) async fn of_message(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     uid: MessageUid,
 ) -> Result<Vec<NotificationView>, StoreError> {
@@ -44,7 +44,7 @@ pub(crate) async fn of_message(
 }
 
 pub(crate) async fn of_subscriber(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     subscriber: &SubscriberId,
     state: Option<NotificationState>,
@@ -80,7 +80,7 @@ pub(crate) async fn of_subscriber(
 fn read(row: &Row) -> Result<NotificationView, StoreError> {
     let last_call = match row.opt_time(11)? {
         None => None,
-        Some(at) => Some(Call {
+        Some(at) => Some(NotificationCall {
             at,
             latency_ms: row.opt_int(12)?.unwrap_or_default(),
             status: row.opt_int(13)?.and_then(|status| u16::try_from(status).ok()),

@@ -15,10 +15,10 @@ use postway_domain::{
 use super::{hourly_counts, rates};
 use crate::{
     error::StoreError,
-    journal::{self, Detail, Entry, Page},
+    journal::{self, EventDetail, JournalEntry, JournalPage},
     sql::{
-        Session, Sql, Value, decode,
-        multi_row::{Multi, MultiSql},
+        SqlSession, SqlText, Value, decode,
+        multi_row::{MultiRow, MultiRowSql},
         values,
     },
 };
@@ -28,24 +28,24 @@ const PAGES_MAX: u32 = 256;
 /// The most notifications that a transaction makes, unless a single event has more subscribers.
 const NOTIFICATIONS_MAX: usize = 4_096;
 
-const PAGES: Sql = Sql::same(
+const PAGES: SqlText = SqlText::same(
     "SELECT position, tenant, at, entries FROM journal WHERE position > ? ORDER BY position LIMIT ?",
 );
-static SUBSCRIBERS: Multi = Multi::new(
+static SUBSCRIBERS: MultiRow = MultiRow::new(
     "SELECT s.tenant, s.id, s.kind, s.events, s.created_at FROM subscriber s JOIN tenant t ON t.id = s.tenant \
      WHERE s.active = 1 AND t.deleted_at IS NULL AND s.tenant IN (",
     1,
     ")",
 );
 /// Who is being told of an earlier event later: what follows it waits as long.
-static HELD: Multi = Multi::new(
+static HELD: MultiRow = MultiRow::new(
     "SELECT subscriber, uid, MAX(due_at) FROM notification WHERE due_at > ? AND uid IN (",
     1,
     ") GROUP BY subscriber, uid",
 );
 macro_rules! notification {
     ($end:literal) => {
-        Multi::of_pieces(
+        MultiRow::of_pieces(
             "INSERT INTO notification (tenant, subscriber, uid, seq, kind, deferred, state, due_at, tries, created_at) VALUES ",
             "(?,?,?,?,?,?,0,?,0,?)",
             ",",
@@ -53,21 +53,21 @@ macro_rules! notification {
         )
     };
 }
-static INSERT: MultiSql = MultiSql {
+static INSERT: MultiRowSql = MultiRowSql {
     sqlite: notification!(" ON CONFLICT DO NOTHING"),
     postgres: notification!(" ON CONFLICT DO NOTHING"),
     mysql: notification!(" ON DUPLICATE KEY UPDATE seq = notification.seq"),
 };
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     vec![PAGES, INSERT.sample(), SUBSCRIBERS.sample().into(), HELD.sample().into()]
 }
 
 /// Whether a subscriber of this kind is told of an event at all. Those who asked for outcomes get what a message came to.
-pub(crate) fn is_told(kind: SubscriberKind, events: &EventFilter, entry: &Entry) -> bool {
+pub(crate) fn is_told(kind: SubscriberKind, events: &EventFilter, entry: &JournalEntry) -> bool {
     let Some(name) = event_name(entry.kind, entry.is_deferred()) else { return false };
-    let is_end = matches!(entry.detail, Detail::ResolvedSent | Detail::ResolvedFailed);
+    let is_end = matches!(entry.detail, EventDetail::ResolvedSent | EventDetail::ResolvedFailed);
     hears_of(kind, entry.kind, is_end) && events.takes(name)
 }
 
@@ -124,25 +124,25 @@ struct Listener {
 }
 
 /// A notification to make.
-struct Told<'p> {
+struct SubscriberProgress<'p> {
     tenant: &'p TenantId,
     subscriber: &'p SubscriberId,
-    entry: &'p Entry,
+    entry: &'p JournalEntry,
 }
 
 /// Makes notifications of the next pages, at most `limit`, and counts their hours; how many pages.
-pub(crate) async fn fan_out(session: &mut dyn Session, now: Time, limit: u32) -> Result<u32, StoreError> {
+pub(crate) async fn fan_out(session: &mut dyn SqlSession, now: Time, limit: u32) -> Result<u32, StoreError> {
     let done = journal::lock_progress(session, journal::FAN_OUT).await?;
     let mut pages = Vec::new();
     for row in session.rows(PAGES, values![done, limit.min(PAGES_MAX)]).await? {
         let bytes = row.opt_bytes(3)?.unwrap_or_default();
-        pages.push((row.int(0)?, row.parsed::<TenantId>(1)?, Page::decode(row.time(2)?, bytes)?));
+        pages.push((row.int(0)?, row.parsed::<TenantId>(1)?, JournalPage::decode(row.time(2)?, bytes)?));
     }
     let listeners = listeners_of(session, pages.iter().map(|(_, tenant, _)| tenant)).await?;
     let (begun, entries_done) =
         if pages.is_empty() { (0, 0) } else { journal::page_in_part(session).await? };
     let mut told = Vec::new();
-    let mut counted: &[(i64, TenantId, Page)] = &[];
+    let mut counted: &[(i64, TenantId, JournalPage)] = &[];
     let mut part = None;
     for (taken, (position, tenant, page)) in (1..).zip(&pages) {
         let listening = listeners.get(tenant).into_iter().flatten().filter(|one| one.since <= page.at);
@@ -153,7 +153,7 @@ pub(crate) async fn fan_out(session: &mut dyn Session, now: Time, limit: u32) ->
         let entries = &page.entries[first..first + fits];
         for Listener { id, kind, events, .. } in listening {
             let entries = entries.iter().filter(|entry| is_told(*kind, events, entry));
-            told.extend(entries.map(|entry| Told { tenant, subscriber: id, entry }));
+            told.extend(entries.map(|entry| SubscriberProgress { tenant, subscriber: id, entry }));
         }
         if fits < left {
             part = (fits > 0).then_some((*position, first + fits));
@@ -184,7 +184,7 @@ fn entries_that_fit(made: usize, listening: usize) -> usize {
 }
 
 async fn listeners_of(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenants: impl Iterator<Item = &TenantId>,
 ) -> Result<HashMap<TenantId, Vec<Listener>>, StoreError> {
     let tenants: Vec<&TenantId> = tenants.collect::<BTreeSet<_>>().into_iter().collect();
@@ -203,7 +203,11 @@ async fn listeners_of(
     Ok(listeners)
 }
 
-async fn insert(session: &mut dyn Session, told: &[Told<'_>], now: Time) -> Result<(), StoreError> {
+async fn insert(
+    session: &mut dyn SqlSession,
+    told: &[SubscriberProgress<'_>],
+    now: Time,
+) -> Result<(), StoreError> {
     // A message's first event follows nothing.
     let followers: BTreeSet<MessageUid> =
         told.iter().filter(|one| one.entry.seq > 1).map(|one| one.entry.uid).collect();
@@ -216,7 +220,7 @@ async fn insert(session: &mut dyn Session, told: &[Told<'_>], now: Time) -> Resu
         }
     }
     for (sql, run) in INSERT.runs(told) {
-        let row = |Told { tenant, subscriber, entry }: &Told<'_>| {
+        let row = |SubscriberProgress { tenant, subscriber, entry }: &SubscriberProgress<'_>| {
             let due_at = held.get(&(entry.uid, (*subscriber).clone())).copied().unwrap_or(now);
             values![
                 tenant.as_str(),
@@ -238,10 +242,10 @@ async fn insert(session: &mut dyn Session, told: &[Told<'_>], now: Time) -> Resu
 mod tests {
     use super::*;
 
-    fn entry(kind: EventKind, detail: Detail) -> Entry {
+    fn entry(kind: EventKind, detail: EventDetail) -> JournalEntry {
         let mut uid = [0; 16];
         uid[5] = 100;
-        Entry { uid: MessageUid::from_bytes(uid), seq: 3, kind, detail, lane: 0 }
+        JournalEntry { uid: MessageUid::from_bytes(uid), seq: 3, kind, detail, lane: 0 }
     }
 
     #[test]
@@ -257,8 +261,9 @@ mod tests {
     fn a_callback_is_told_of_outcomes_and_a_sync_of_what_came_back_too() {
         let told = |subscriber: SubscriberKind| -> Vec<&str> {
             let kinds = EventKind::ALL.iter();
-            let taken = kinds
-                .filter(|kind| is_told(subscriber, &EventFilter::default(), &entry(**kind, Detail::None)));
+            let taken = kinds.filter(|kind| {
+                is_told(subscriber, &EventFilter::default(), &entry(**kind, EventDetail::None))
+            });
             taken.map(|kind| kind.as_str()).collect()
         };
         let outcomes =
@@ -272,13 +277,13 @@ mod tests {
             assert!(is_told(
                 kind,
                 &EventFilter::default(),
-                &entry(EventKind::Resolved, Detail::ResolvedFailed)
+                &entry(EventKind::Resolved, EventDetail::ResolvedFailed)
             ));
             let deferred =
-                is_told(kind, &EventFilter::default(), &entry(EventKind::Scheduled, Detail::Deferred));
+                is_told(kind, &EventFilter::default(), &entry(EventKind::Scheduled, EventDetail::Deferred));
             assert_eq!(deferred, kind != SubscriberKind::Callback);
         }
         let only = EventFilter(vec!["email.failed".to_owned()]);
-        assert!(!is_told(SubscriberKind::Webhook, &only, &entry(EventKind::Sent, Detail::None)));
+        assert!(!is_told(SubscriberKind::Webhook, &only, &entry(EventKind::Sent, EventDetail::None)));
     }
 }

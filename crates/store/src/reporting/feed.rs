@@ -2,50 +2,50 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use postway_domain::{Event, MessageUid, TenantId};
+use postway_domain::{MessageEvent, MessageUid, TenantId};
 
 use crate::{
     error::StoreError,
     journal::{
-        self, Entry, Page,
+        self, JournalEntry, JournalPage,
         event_row::{self, JOINED_MAX},
     },
     record::{FeedEvent, FeedPosition},
-    sql::{Session, Sql, Value, multi_row::Multi, values},
+    sql::{SqlSession, SqlText, Value, multi_row::MultiRow, values},
 };
 
 /// The number of pages read at once.
 const PAGES_AT_ONCE: u32 = 64;
 
-const PAGES: Sql = Sql::same(
+const PAGES: SqlText = SqlText::same(
     "SELECT position, at, entries FROM journal WHERE tenant = ? AND position >= ? ORDER BY position LIMIT ?",
 );
 /// A row may have some events after the one whose number it has.
-static EVENTS: Multi = Multi::new(
+static EVENTS: MultiRow = MultiRow::new(
     "SELECT uid, seq, at, kind, data, more FROM event WHERE seq > ? AND seq <= ? AND uid IN (",
     1,
     ")",
 );
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     vec![PAGES, EVENTS.sample().into()]
 }
 
 /// The events after this position, oldest first.
 pub(crate) async fn feed(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     after: FeedPosition,
     limit: u32,
 ) -> Result<Vec<FeedEvent>, StoreError> {
-    let mut places: Vec<(FeedPosition, Entry)> = Vec::new();
+    let mut places: Vec<(FeedPosition, JournalEntry)> = Vec::new();
     let mut from = after.page;
     while places.len() < limit as usize {
         let rows = session.rows(PAGES, values![tenant.as_str(), from, PAGES_AT_ONCE]).await?;
         for row in &rows {
             let position = row.int(0)?;
-            let page = Page::decode(row.time(1)?, row.opt_bytes(2)?.unwrap_or_default())?;
+            let page = JournalPage::decode(row.time(1)?, row.opt_bytes(2)?.unwrap_or_default())?;
             let entries =
                 (0..).zip(page.entries).map(|(entry, one)| (FeedPosition { page: position, entry }, one));
             places.extend(entries.filter(|(place, _)| *place > after));
@@ -68,16 +68,16 @@ pub(crate) async fn feed(
 }
 
 /// The position behind the last page.
-pub(crate) async fn end(session: &mut dyn Session) -> Result<FeedPosition, StoreError> {
+pub(crate) async fn end(session: &mut dyn SqlSession) -> Result<FeedPosition, StoreError> {
     let page = journal::progress(session, journal::SEQUENCE).await?;
     Ok(FeedPosition { page, entry: u32::MAX })
 }
 
 /// Events by their sequence numbers; those of removed messages are missing.
 pub(crate) async fn events_of(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     places: impl Iterator<Item = (MessageUid, i64)>,
-) -> Result<HashMap<(MessageUid, i64), Event>, StoreError> {
+) -> Result<HashMap<(MessageUid, i64), MessageEvent>, StoreError> {
     // Most messages take the same steps, so there are few sequence numbers, each with many messages.
     let mut by_seq: BTreeMap<i64, Vec<MessageUid>> = BTreeMap::new();
     for (uid, seq) in places {

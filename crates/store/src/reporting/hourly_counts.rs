@@ -6,22 +6,22 @@ use postway_domain::{AccountId, EventKind, LaneId, TenantId, Time};
 
 use crate::{
     error::StoreError,
-    journal::{Detail, Entry, Page},
-    record::Counts,
+    journal::{EventDetail, JournalEntry, JournalPage},
+    record::HourlyCounts,
     sql::{
-        Session, Value,
-        multi_row::{Multi, MultiSql},
+        SqlSession, Value,
+        multi_row::{MultiRow, MultiRowSql},
         values,
     },
 };
 
 const HOUR_MS: i64 = 60 * 60 * 1_000;
 
-static LANES: Multi = Multi::new("SELECT id, account FROM lane WHERE id IN (", 1, ")");
+static LANES: MultiRow = MultiRow::new("SELECT id, account FROM lane WHERE id IN (", 1, ")");
 
 macro_rules! statistic {
     ($end:literal) => {
-        Multi::new(
+        MultiRow::new(
             "INSERT INTO statistic (tenant, hour, account, accepted, sent, failed, invalid, deferred, bounced, complained, \
              suppressed, queue_ms) VALUES ",
             12,
@@ -40,7 +40,7 @@ macro_rules! added {
         )
     };
 }
-static COUNT: MultiSql = MultiSql {
+static COUNT: MultiRowSql = MultiRowSql {
     sqlite: added!(),
     postgres: added!(),
     mysql: statistic!(
@@ -52,7 +52,7 @@ static COUNT: MultiSql = MultiSql {
 };
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     vec![LANES.sample().into(), COUNT.sample()]
 }
 
@@ -62,19 +62,19 @@ pub(crate) fn hour_of(at: Time) -> Time {
 }
 
 /// Adds an event to the counters of its hour.
-pub(crate) fn count(counts: &mut Counts, entry: &Entry, at: Time) {
+pub(crate) fn count(counts: &mut HourlyCounts, entry: &JournalEntry, at: Time) {
     let counter = match (entry.kind, entry.detail) {
         (EventKind::Accepted, _) => &mut counts.accepted,
-        (EventKind::Sent, _) | (EventKind::Resolved, Detail::ResolvedSent) => {
+        (EventKind::Sent, _) | (EventKind::Resolved, EventDetail::ResolvedSent) => {
             // The first 48 bits of an id are the milliseconds of its message's acceptance.
             let [a, b, c, d, e, f, ..] = *entry.uid.as_bytes();
             let accepted_at = Time::from_millis(i64::from_be_bytes([0, 0, a, b, c, d, e, f]));
             counts.queue_ms += i64::try_from(at.since(accepted_at).as_millis()).unwrap_or(0);
             &mut counts.sent
         }
-        (EventKind::Failed, _) | (EventKind::Resolved, Detail::ResolvedFailed) => &mut counts.failed,
+        (EventKind::Failed, _) | (EventKind::Resolved, EventDetail::ResolvedFailed) => &mut counts.failed,
         (EventKind::Invalid, _) => &mut counts.invalid,
-        (EventKind::Scheduled, Detail::Deferred) => &mut counts.deferred,
+        (EventKind::Scheduled, EventDetail::Deferred) => &mut counts.deferred,
         (EventKind::Bounced, _) => &mut counts.bounced,
         (EventKind::Complained, _) => &mut counts.complained,
         (EventKind::Suppressed, _) => &mut counts.suppressed,
@@ -85,8 +85,8 @@ pub(crate) fn count(counts: &mut Counts, entry: &Entry, at: Time) {
 
 /// Adds the events of these pages to their hours.
 pub(crate) async fn write(
-    session: &mut dyn Session,
-    pages: &[(i64, TenantId, Page)],
+    session: &mut dyn SqlSession,
+    pages: &[(i64, TenantId, JournalPage)],
 ) -> Result<(), StoreError> {
     let lanes: BTreeSet<LaneId> = pages.iter().flat_map(|(.., page)| page.lanes.iter().copied()).collect();
     let lanes: Vec<LaneId> = lanes.into_iter().collect();
@@ -97,7 +97,7 @@ pub(crate) async fn write(
             accounts.insert(LaneId::from_bytes(row.id16(0)?), row.parsed(1)?);
         }
     }
-    let mut hours: BTreeMap<(&TenantId, Time, &AccountId), Counts> = BTreeMap::new();
+    let mut hours: BTreeMap<(&TenantId, Time, &AccountId), HourlyCounts> = BTreeMap::new();
     for (_, tenant, page) in pages {
         for entry in &page.entries {
             if let Some(account) = accounts.get(&page.lanes[usize::from(entry.lane)]) {
@@ -105,9 +105,9 @@ pub(crate) async fn write(
             }
         }
     }
-    let hours: Vec<_> = hours.into_iter().filter(|(_, counts)| *counts != Counts::default()).collect();
+    let hours: Vec<_> = hours.into_iter().filter(|(_, counts)| *counts != HourlyCounts::default()).collect();
     for (sql, run) in COUNT.runs(&hours) {
-        let row = |((tenant, hour, account), counts): &((&TenantId, Time, &AccountId), Counts)| {
+        let row = |((tenant, hour, account), counts): &((&TenantId, Time, &AccountId), HourlyCounts)| {
             values![
                 tenant.as_str(),
                 *hour,
@@ -134,19 +134,19 @@ mod tests {
 
     use super::*;
 
-    fn entry(kind: EventKind, detail: Detail) -> Entry {
+    fn entry(kind: EventKind, detail: EventDetail) -> JournalEntry {
         let mut uid = [0; 16];
         uid[5] = 100;
-        Entry { uid: MessageUid::from_bytes(uid), seq: 3, kind, detail, lane: 0 }
+        JournalEntry { uid: MessageUid::from_bytes(uid), seq: 3, kind, detail, lane: 0 }
     }
 
     #[test]
     fn the_time_in_the_queue_is_counted_from_the_id() {
-        let mut counts = Counts::default();
-        count(&mut counts, &entry(EventKind::Sent, Detail::None), Time::from_millis(350));
-        count(&mut counts, &entry(EventKind::Resolved, Detail::ResolvedSent), Time::from_millis(90));
-        count(&mut counts, &entry(EventKind::Scheduled, Detail::None), Time::from_millis(90));
-        assert_eq!(counts, Counts { sent: 2, queue_ms: 250, ..Counts::default() });
+        let mut counts = HourlyCounts::default();
+        count(&mut counts, &entry(EventKind::Sent, EventDetail::None), Time::from_millis(350));
+        count(&mut counts, &entry(EventKind::Resolved, EventDetail::ResolvedSent), Time::from_millis(90));
+        count(&mut counts, &entry(EventKind::Scheduled, EventDetail::None), Time::from_millis(90));
+        assert_eq!(counts, HourlyCounts { sent: 2, queue_ms: 250, ..HourlyCounts::default() });
         assert_eq!(hour_of(Time::from_millis(HOUR_MS + 5)), Time::from_millis(HOUR_MS));
     }
 }

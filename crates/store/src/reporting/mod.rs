@@ -39,8 +39,10 @@ pub(crate) use subscribers::{client_of, create, delete, forget, keep_client, qui
 use crate::{
     error::StoreError,
     journal,
-    queue::transaction::Engine,
-    record::{BegunCall, DueSubscriber, NotificationKey, Notified, ReportRequest, ResendRequest, ToNotify},
+    queue::transaction::WriteTransaction,
+    record::{
+        BegunCall, DueSubscriber, NotificationKey, NotificationResult, ReportRequest, ResendRequest, ToNotify,
+    },
 };
 
 /// A write job of reporting.
@@ -51,7 +53,7 @@ pub(crate) enum ReportJob {
     FanOut(Time, u32),
     Claim(ReportRequest),
     Begin(Vec<BegunCall>),
-    Settle(Vec<Notified>),
+    Settle(Vec<NotificationResult>),
     /// Reclaims up to the given number of notifications that are leased to other incarnations than these, or
     /// past their backstop.
     Reclaim(Vec<Incarnation>, Time, u32),
@@ -63,7 +65,7 @@ pub(crate) enum ReportJob {
 }
 
 /// The answer to a job.
-pub(crate) enum Reported {
+pub(crate) enum ReportAnswer {
     Count(u32),
     Claimed(Vec<ToNotify>),
     Held(Vec<bool>),
@@ -86,48 +88,51 @@ impl ReportJob {
 }
 
 /// Does a job inside the transaction under way.
-pub(crate) async fn write(engine: &mut impl Engine, job: &ReportJob) -> Result<Reported, StoreError> {
+pub(crate) async fn write(
+    engine: &mut impl WriteTransaction,
+    job: &ReportJob,
+) -> Result<ReportAnswer, StoreError> {
     let mut session = engine.session()?;
     let (reported, wakes) = match job {
         ReportJob::Sequence(limit) => {
             let count = journal::sequence(&mut *session, *limit).await?;
-            (Reported::Count(count), count > 0)
+            (ReportAnswer::Count(count), count > 0)
         }
         ReportJob::FanOut(now, limit) => {
             let count = fan_out::fan_out(&mut *session, *now, *limit).await?;
-            (Reported::Count(count), count > 0)
+            (ReportAnswer::Count(count), count > 0)
         }
         ReportJob::Reclaim(alive, now, limit) => {
             let count = notifications::reclaim(&mut *session, alive, *now, *limit).await?;
-            (Reported::Count(count), count > 0)
+            (ReportAnswer::Count(count), count > 0)
         }
         ReportJob::Again(key, now) => {
             let done = notifications::again(&mut *session, key, *now).await?;
-            (Reported::Held(vec![done]), done)
+            (ReportAnswer::Held(vec![done]), done)
         }
         ReportJob::Hasten(who, now, limit) => {
             let count = resend::hasten(&mut *session, who, *now, *limit).await?;
-            (Reported::Count(count), count > 0)
+            (ReportAnswer::Count(count), count > 0)
         }
         ReportJob::Resend(request, found) => {
             let count = resend::resend(&mut *session, request, found).await?;
-            (Reported::Count(count), count > 0)
+            (ReportAnswer::Count(count), count > 0)
         }
         ReportJob::Claim(request) => {
             let claimed = notifications::claim(&mut *session, request).await?;
             drop(session);
             engine.after().wrote |= !claimed.is_empty();
-            return Ok(Reported::Claimed(claimed));
+            return Ok(ReportAnswer::Claimed(claimed));
         }
         ReportJob::Begin(begun) => {
             let held = settle::begin(&mut *session, begun).await?;
             drop(session);
             engine.after().wrote |= held.contains(&true);
-            return Ok(Reported::Held(held));
+            return Ok(ReportAnswer::Held(held));
         }
         ReportJob::Settle(notified) => {
             drop(session);
-            return Ok(Reported::Held(settle(engine, &notified.iter().collect::<Vec<_>>()).await?));
+            return Ok(ReportAnswer::Held(settle(engine, &notified.iter().collect::<Vec<_>>()).await?));
         }
     };
     drop(session);
@@ -138,7 +143,7 @@ pub(crate) async fn write(engine: &mut impl Engine, job: &ReportJob) -> Result<R
 
 /// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     [
         journal::STATEMENTS.to_vec(),
         journal::multi().to_vec(),

@@ -14,8 +14,8 @@ use crate::{
     error::StoreError,
     record::{DueSubscriber, NotificationKey, NotificationState, ReportRequest, ReportState, ToNotify},
     sql::{
-        Row, Session, Sql, Value,
-        multi_row::{Multi, MultiSql},
+        Row, SqlSession, SqlText, Value,
+        multi_row::{MultiRow, MultiRowSql},
         values,
     },
 };
@@ -65,7 +65,7 @@ macro_rules! heads {
 }
 
 /// Skips rows that another transaction has locked.
-pub(crate) const DUE: Sql = Sql::of_each(
+pub(crate) const DUE: SqlText = SqlText::of_each(
     due!("notification n", is_next!("notification l"), ""),
     due!("notification n", is_next!("notification l"), " FOR UPDATE OF n SKIP LOCKED"),
     due!(
@@ -74,14 +74,14 @@ pub(crate) const DUE: Sql = Sql::of_each(
         " FOR UPDATE SKIP LOCKED"
     ),
 );
-pub(crate) const HEADS: Sql = Sql::or_mysql(
+pub(crate) const HEADS: SqlText = SqlText::or_mysql(
     heads!("notification n", is_next!("notification l")),
     heads!("notification n FORCE INDEX (notification_due)", is_next!("notification l FORCE INDEX (PRIMARY)")),
 );
 
 macro_rules! lease {
     ($table:literal) => {
-        Multi::new(
+        MultiRow::new(
             concat!(
                 "UPDATE ",
                 $table,
@@ -93,36 +93,37 @@ macro_rules! lease {
         )
     };
 }
-pub(crate) static LEASE: MultiSql = MultiSql {
+pub(crate) static LEASE: MultiRowSql = MultiRowSql {
     sqlite: lease!("notification"),
     postgres: lease!("notification"),
     mysql: lease!("notification FORCE INDEX (PRIMARY)"),
 };
 
-const HOLDERS: Sql = Sql::same("SELECT DISTINCT lease_node FROM notification WHERE lease_node IS NOT NULL");
-const LOST: Sql = Sql::of_each(
+const HOLDERS: SqlText =
+    SqlText::same("SELECT DISTINCT lease_node FROM notification WHERE lease_node IS NOT NULL");
+const LOST: SqlText = SqlText::of_each(
     "SELECT tenant, subscriber, uid, seq FROM notification WHERE lease_node = ? AND lease_until <= ? LIMIT ?",
     "SELECT tenant, subscriber, uid, seq FROM notification WHERE lease_node = ? AND lease_until <= ? LIMIT ? \
      FOR UPDATE SKIP LOCKED",
     "SELECT tenant, subscriber, uid, seq FROM notification WHERE lease_node = ? AND lease_until <= ? LIMIT ? \
      FOR UPDATE SKIP LOCKED",
 );
-const GIVE_BACK: Sql = Sql::same(
+const GIVE_BACK: SqlText = SqlText::same(
     "UPDATE notification SET state = CASE WHEN tries > 0 THEN 2 ELSE 0 END, due_at = ?, lease_node = NULL, \
      lease_token = NULL, lease_until = NULL WHERE tenant = ? AND subscriber = ? AND uid = ? AND seq = ?",
 );
-const AGAIN: Sql = Sql::same(
+const AGAIN: SqlText = SqlText::same(
     "UPDATE notification SET state = 0, due_at = ?, tries = 0, settled_at = NULL \
      WHERE tenant = ? AND subscriber = ? AND uid = ? AND seq = ? AND state IN (3, 4)",
 );
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     vec![DUE, HEADS, HOLDERS, LOST, GIVE_BACK, AGAIN, LEASE.sample()]
 }
 
 /// The subscribers with notifications due that are active and not in a quiet period.
-pub(crate) async fn state(session: &mut dyn Session, now: Time) -> Result<ReportState, StoreError> {
+pub(crate) async fn state(session: &mut dyn SqlSession, now: Time) -> Result<ReportState, StoreError> {
     let mut state = ReportState::default();
     for row in session.rows(HEADS, values![now, now]).await? {
         let who = DueSubscriber { tenant: row.parsed(0)?, subscriber: row.parsed(1)? };
@@ -154,7 +155,7 @@ pub(crate) fn add_head(
 
 /// Leases due notifications, the longest due first.
 pub(crate) async fn claim(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     request: &ReportRequest,
 ) -> Result<Vec<ToNotify>, StoreError> {
     let (lease, now) = (&request.lease, request.now);
@@ -200,7 +201,7 @@ pub(crate) async fn claim(
 
 /// Reclaims notifications that are leased to an incarnation not in `alive`, or past their backstop.
 pub(crate) async fn reclaim(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     alive: &[Incarnation],
     now: Time,
     limit: u32,
@@ -224,7 +225,7 @@ pub(crate) async fn reclaim(
 
 /// Makes a settled notification due again.
 pub(crate) async fn again(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     key: &NotificationKey,
     now: Time,
 ) -> Result<bool, StoreError> {

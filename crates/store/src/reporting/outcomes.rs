@@ -7,21 +7,21 @@
 
 use std::collections::HashMap;
 
-use postway_domain::{Event, EventKind, MessageUid, RecipientStatus, TenantId};
+use postway_domain::{EventKind, MessageEvent, MessageUid, RecipientStatus, TenantId};
 
 use crate::{
     error::StoreError,
-    record::{Fate, NotificationState, OutcomeView, Telling, Told},
+    record::{MessageOutcomes, NotificationProgress, NotificationState, OutcomeView, SubscriberProgress},
     sql::{
-        Row, Session, Value, decode,
-        multi_row::{Multi, MultiSql},
+        Row, SqlSession, Value, decode,
+        multi_row::{MultiRow, MultiRowSql},
         values,
     },
 };
 
 macro_rules! outcomes {
     ($table:literal) => {
-        Multi::new(
+        MultiRow::new(
             concat!(
                 "SELECT r.uid, r.outcome, MAX(CASE WHEN r.bounce IS NOT NULL THEN r.position END) FROM ",
                 $table,
@@ -34,14 +34,14 @@ macro_rules! outcomes {
 }
 /// The outcomes of each message, and for each the last position with a bounce. The condition is hidden from
 /// planners, because an index of all outcomes begins with it.
-pub(crate) static OUTCOMES: MultiSql = MultiSql {
+pub(crate) static OUTCOMES: MultiRowSql = MultiRowSql {
     sqlite: outcomes!("recipient r"),
     postgres: outcomes!("recipient r"),
     mysql: outcomes!("recipient r FORCE INDEX (PRIMARY)"),
 };
 macro_rules! refused {
     ($integer:literal, $table:literal) => {
-        Multi::new(
+        MultiRow::new(
             concat!(
                 "SELECT r.uid, CAST(COUNT(*) AS ",
                 $integer,
@@ -55,13 +55,13 @@ macro_rules! refused {
     };
 }
 /// The number of recipients of each message that were permanently refused (`RecipientStatus::Failed`).
-pub(crate) static REFUSED: MultiSql = MultiSql {
+pub(crate) static REFUSED: MultiRowSql = MultiRowSql {
     sqlite: refused!("BIGINT", "recipient r"),
     postgres: refused!("BIGINT", "recipient r"),
     mysql: refused!("SIGNED", "recipient r FORCE INDEX (PRIMARY)"),
 };
 const _: () = assert!(RecipientStatus::Failed as i64 == 2);
-pub(crate) static BOUNCES: Multi = Multi::of_pieces(
+pub(crate) static BOUNCES: MultiRow = MultiRow::of_pieces(
     "",
     "SELECT uid, position, bounce FROM recipient WHERE uid = ? AND position = ?",
     " UNION ALL ",
@@ -70,7 +70,7 @@ pub(crate) static BOUNCES: Multi = Multi::of_pieces(
 
 macro_rules! progress {
     ($table:literal, $tenant:literal) => {
-        Multi::new(
+        MultiRow::new(
             concat!(
                 "SELECT n.uid, n.subscriber, MAX(n.seq), MIN(n.state), MAX(COALESCE(n.settled_at, n.created_at)), \
                  MIN(CASE WHEN n.kind = 19 THEN n.state END), \
@@ -86,7 +86,7 @@ macro_rules! progress {
     };
 }
 /// The tenant is hidden from planners, because another index, of all notifications, begins with it.
-pub(crate) static TOLD: MultiSql = MultiSql {
+pub(crate) static TOLD: MultiRowSql = MultiRowSql {
     sqlite: progress!("notification n", "n.tenant || ''"),
     postgres: progress!("notification n", "n.tenant || ''"),
     mysql: progress!("notification n FORCE INDEX (notification_message)", "n.tenant"),
@@ -104,7 +104,7 @@ macro_rules! latest {
 }
 macro_rules! news {
     ($table:literal, $tenant:literal) => {
-        Multi::new(
+        MultiRow::new(
             concat!(
                 "SELECT m.uid, ",
                 latest!("seq"),
@@ -123,28 +123,28 @@ macro_rules! news {
         )
     };
 }
-pub(crate) static NEWS: MultiSql = MultiSql {
+pub(crate) static NEWS: MultiRowSql = MultiRowSql {
     sqlite: news!("message m", "m.tenant || ''"),
     postgres: news!("message m", "m.tenant || ''"),
     mysql: news!("message m FORCE INDEX (PRIMARY)", "m.tenant"),
 };
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     vec![OUTCOMES.sample(), REFUSED.sample(), BOUNCES.sample().into(), TOLD.sample(), NEWS.sample()]
 }
 
 /// The outcomes and progress of these messages; those without any are left out.
 pub(crate) async fn fates(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     uids: &[MessageUid],
-) -> Result<Vec<Fate>, StoreError> {
+) -> Result<Vec<MessageOutcomes>, StoreError> {
     let outcomes = outcomes(session, tenant, uids).await?;
     let mut progress = Vec::new();
     for (sql, run) in TOLD.runs(uids) {
         for row in session.rows(sql, asked(tenant, run)).await? {
-            let one = Told {
+            let one = SubscriberProgress {
                 subscriber: row.parsed(1)?,
                 seq: row.int(2)?,
                 all: telling(&row, 3)?,
@@ -153,12 +153,12 @@ pub(crate) async fn fates(
             progress.push((read_uid(&row)?, one));
         }
     }
-    Ok(Fate::gather(outcomes, progress))
+    Ok(MessageOutcomes::gather(outcomes, progress))
 }
 
 /// The number of permanently refused recipients of these messages; those without any are left out.
 pub(crate) async fn refused(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     uids: &[MessageUid],
 ) -> Result<Vec<(MessageUid, i64)>, StoreError> {
@@ -172,7 +172,7 @@ pub(crate) async fn refused(
 }
 
 async fn outcomes(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     uids: &[MessageUid],
 ) -> Result<Vec<(MessageUid, OutcomeView)>, StoreError> {
@@ -202,16 +202,16 @@ async fn outcomes(
 
 /// The latest event of each of these messages that subscribers may be notified of, without its data.
 pub(crate) async fn news(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     uids: &[MessageUid],
-) -> Result<Vec<(MessageUid, Event)>, StoreError> {
+) -> Result<Vec<(MessageUid, MessageEvent)>, StoreError> {
     let mut news = Vec::new();
     for (sql, run) in NEWS.runs(uids) {
         for row in session.rows(sql, asked(tenant, run)).await? {
             let Some(seq) = row.opt_int(1)? else { continue };
             let kind = decode::coded(row.int(3)?, EventKind::from_code)?;
-            news.push((read_uid(&row)?, Event { seq, at: row.time(2)?, kind, data: None }));
+            news.push((read_uid(&row)?, MessageEvent { seq, at: row.time(2)?, kind, data: None }));
         }
     }
     Ok(news)
@@ -227,11 +227,11 @@ fn read_uid(row: &Row) -> Result<MessageUid, StoreError> {
 }
 
 /// The progress from the lowest state and the latest time.
-fn telling(row: &Row, first: usize) -> Result<Telling, StoreError> {
+fn telling(row: &Row, first: usize) -> Result<NotificationProgress, StoreError> {
     Ok(match (row.opt_int(first)?, row.opt_time(first + 1)?) {
-        (Some(lowest), Some(at)) if is_settled(lowest) => Telling::Settled(at),
-        (Some(_), _) => Telling::Open,
-        (None, _) => Telling::Nothing,
+        (Some(lowest), Some(at)) if is_settled(lowest) => NotificationProgress::Settled(at),
+        (Some(_), _) => NotificationProgress::Open,
+        (None, _) => NotificationProgress::Nothing,
     })
 }
 

@@ -14,11 +14,11 @@ use crate::{
         queue_stats::{DOUBTS, DUE},
         search::query_plans::generic_plan,
     },
-    sql::Sql,
+    sql::SqlText,
 };
 
 /// Each statement, with the indexes that it must use: of SQLite and PostgreSQL.
-fn by_index() -> [(Sql, [&'static str; 2]); 7] {
+fn by_index() -> [(SqlText, [&'static str; 2]); 7] {
     [
         (OUTCOMES.sample(), ["SEARCH r USING PRIMARY KEY (uid=?)", "recipient_pkey"]),
         (

@@ -11,22 +11,22 @@ use postway_domain::{TenantId, Time};
 use super::hourly_counts::count;
 use crate::{
     error::StoreError,
-    journal::Page,
-    record::{Counts, Pace},
+    journal::JournalPage,
+    record::{HourlyCounts, SendingRate},
     sql::{
-        Row, Session, Sql,
-        multi_row::{Multi, MultiSql},
+        Row, SqlSession, SqlText,
+        multi_row::{MultiRow, MultiRowSql},
         values,
     },
 };
 
 /// Slots of a tenant: an hour has 360, and the first minute of a chart shall be whole.
 const SLOTS: i64 = 400;
-const _: () = assert!(SLOTS * Pace::LASTS_MS > 61 * 60 * 1_000);
+const _: () = assert!(SLOTS * SendingRate::LASTS_MS > 61 * 60 * 1_000);
 
 macro_rules! insert {
     ($end:literal) => {
-        Multi::new("INSERT INTO pace (tenant, slot, at, accepted, sent, failed) VALUES ", 6, $end)
+        MultiRow::new("INSERT INTO pace (tenant, slot, at, accepted, sent, failed) VALUES ", 6, $end)
     };
 }
 macro_rules! added {
@@ -44,7 +44,7 @@ macro_rules! added {
     };
 }
 /// MySQL assigns from left to right, so the time comes last.
-static ADD: MultiSql = MultiSql {
+static ADD: MultiRowSql = MultiRowSql {
     sqlite: added!(),
     postgres: added!(),
     mysql: insert!(
@@ -55,44 +55,44 @@ static ADD: MultiSql = MultiSql {
          WHEN at < VALUES(at) THEN VALUES(failed) ELSE failed END, at = GREATEST(at, VALUES(at))"
     ),
 };
-const LIST: Sql =
-    Sql::same("SELECT at, accepted, sent, failed FROM pace WHERE tenant = ? AND at >= ? ORDER BY at");
+const LIST: SqlText =
+    SqlText::same("SELECT at, accepted, sent, failed FROM pace WHERE tenant = ? AND at >= ? ORDER BY at");
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     vec![ADD.sample(), LIST]
 }
 
 fn slot_of(at: Time) -> i64 {
-    at.as_millis().div_euclid(Pace::LASTS_MS).rem_euclid(SLOTS)
+    at.as_millis().div_euclid(SendingRate::LASTS_MS).rem_euclid(SLOTS)
 }
 
 /// What pages tell of, by tenant and slot; of two times in one slot the later.
-fn slots(pages: &[(i64, TenantId, Page)]) -> BTreeMap<(&TenantId, i64), Pace> {
-    let mut slots: BTreeMap<(&TenantId, i64), Pace> = BTreeMap::new();
+fn slots(pages: &[(i64, TenantId, JournalPage)]) -> BTreeMap<(&TenantId, i64), SendingRate> {
+    let mut slots: BTreeMap<(&TenantId, i64), SendingRate> = BTreeMap::new();
     for (_, tenant, page) in pages {
-        let mut counts = Counts::default();
+        let mut counts = HourlyCounts::default();
         for entry in &page.entries {
             count(&mut counts, entry, page.at);
         }
-        let Counts { accepted, sent, failed, .. } = counts;
+        let HourlyCounts { accepted, sent, failed, .. } = counts;
         if accepted + sent + failed == 0 {
             continue;
         }
-        let page = Pace { at: Pace::begin_of(page.at), accepted, sent, failed };
-        slots.entry((tenant, slot_of(page.at))).or_insert(Pace::empty(page.at)).add(page);
+        let page = SendingRate { at: SendingRate::begin_of(page.at), accepted, sent, failed };
+        slots.entry((tenant, slot_of(page.at))).or_insert(SendingRate::empty(page.at)).add(page);
     }
     slots
 }
 
 /// Adds what these pages tell of.
 pub(crate) async fn write(
-    session: &mut dyn Session,
-    pages: &[(i64, TenantId, Page)],
+    session: &mut dyn SqlSession,
+    pages: &[(i64, TenantId, JournalPage)],
 ) -> Result<(), StoreError> {
-    let slots: Vec<((&TenantId, i64), Pace)> = slots(pages).into_iter().collect();
+    let slots: Vec<((&TenantId, i64), SendingRate)> = slots(pages).into_iter().collect();
     for (sql, run) in ADD.runs(&slots) {
-        let row = |((tenant, slot), pace): &((&TenantId, i64), Pace)| {
+        let row = |((tenant, slot), pace): &((&TenantId, i64), SendingRate)| {
             values![tenant.as_str(), *slot, pace.at, pace.accepted, pace.sent, pace.failed]
         };
         session.execute(sql, run.iter().flat_map(row).collect()).await?;
@@ -102,12 +102,12 @@ pub(crate) async fn write(
 
 /// A tenant's, from this time on, in order.
 pub(crate) async fn list(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     since: Time,
-) -> Result<Vec<Pace>, StoreError> {
+) -> Result<Vec<SendingRate>, StoreError> {
     let read = |row: &Row| {
-        Ok(Pace { at: row.time(0)?, accepted: row.int(1)?, sent: row.int(2)?, failed: row.int(3)? })
+        Ok(SendingRate { at: row.time(0)?, accepted: row.int(1)?, sent: row.int(2)?, failed: row.int(3)? })
     };
     session.rows(LIST, values![tenant.as_str(), since]).await?.iter().map(read).collect()
 }

@@ -13,8 +13,8 @@ use crate::{
     error::StoreError,
     record::{DueSubscriber, NotificationState, ResendRequest},
     sql::{
-        Row, Session, Sql, Value,
-        multi_row::{Multi, MultiSql},
+        Row, SqlSession, SqlText, Value,
+        multi_row::{MultiRow, MultiRowSql},
         values,
     },
 };
@@ -37,14 +37,14 @@ macro_rules! waiting {
     };
 }
 /// Skips rows that another transaction has locked.
-pub(crate) const WAITING: Sql = Sql::of_each(
+pub(crate) const WAITING: SqlText = SqlText::of_each(
     waiting!("notification n", ""),
     waiting!("notification n", " FOR UPDATE OF n SKIP LOCKED"),
     waiting!("notification n FORCE INDEX (notification_due)", " FOR UPDATE SKIP LOCKED"),
 );
 macro_rules! hasten {
     ($table:literal) => {
-        Multi::new(
+        MultiRow::new(
             concat!(
                 "UPDATE ",
                 $table,
@@ -55,7 +55,7 @@ macro_rules! hasten {
         )
     };
 }
-static HASTEN: MultiSql = MultiSql {
+static HASTEN: MultiRowSql = MultiRowSql {
     sqlite: hasten!("notification"),
     postgres: hasten!("notification"),
     mysql: hasten!("notification FORCE INDEX (PRIMARY)"),
@@ -74,15 +74,15 @@ macro_rules! settled {
     };
 }
 /// The last message that is examined, if there are more behind it.
-pub(crate) const LOOK: Sql = Sql::same(settled!("uid", "", "1 OFFSET ?"));
-pub(crate) const SETTLED: Sql = Sql::same(settled!(
+pub(crate) const LOOK: SqlText = SqlText::same(settled!("uid", "", "1 OFFSET ?"));
+pub(crate) const SETTLED: SqlText = SqlText::same(settled!(
     "uid, seq",
     "AND uid <= ? AND state BETWEEN ? AND 4 AND created_at >= ? AND created_at < ? ",
     "?"
 ));
 macro_rules! again {
     ($table:literal) => {
-        Multi::new(
+        MultiRow::new(
             concat!(
                 "UPDATE ",
                 $table,
@@ -94,20 +94,20 @@ macro_rules! again {
         )
     };
 }
-static AGAIN: MultiSql = MultiSql {
+static AGAIN: MultiRowSql = MultiRowSql {
     sqlite: again!("notification"),
     postgres: again!("notification"),
     mysql: again!("notification FORCE INDEX (PRIMARY)"),
 };
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     vec![WAITING, HASTEN.sample(), LOOK, SETTLED, AGAIN.sample()]
 }
 
 /// Makes at most `limit` waiting notifications of a subscriber due now. Returns their number.
 pub(crate) async fn hasten(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     who: &DueSubscriber,
     now: Time,
     limit: u32,
@@ -127,7 +127,7 @@ pub(crate) async fn hasten(
 
 /// Finds the next page of notifications to send again, and where the page after it begins.
 pub(crate) async fn find(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     request: &ResendRequest,
 ) -> Result<(Vec<(MessageUid, i64)>, Option<(MessageUid, i64)>), StoreError> {
     let ResendRequest { who, since, until, after, limit, .. } = request;
@@ -146,7 +146,7 @@ pub(crate) async fn find(
 
 /// Makes those of these notifications that are still settled due again. Returns their number.
 pub(crate) async fn resend(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     request: &ResendRequest,
     found: &[(MessageUid, i64)],
 ) -> Result<u32, StoreError> {

@@ -11,18 +11,18 @@ use super::notifications::{place_of, read_key};
 use crate::{
     error::StoreError,
     journal::history::{self, acknowledged_event, begun_event},
-    queue::transaction::Engine,
-    record::{BegunCall, NotificationKey, NotificationState, Notified},
+    queue::transaction::WriteTransaction,
+    record::{BegunCall, NotificationKey, NotificationResult, NotificationState},
     sql::{
-        Session, Sql,
-        multi_row::{Multi, MultiSql},
+        SqlSession, SqlText,
+        multi_row::{MultiRow, MultiRowSql},
         values,
     },
 };
 
 macro_rules! leased {
     ($row:literal, $join:literal, $end:literal) => {
-        Multi::of_pieces(
+        MultiRow::of_pieces(
             "SELECT n.tenant, n.subscriber, n.uid, n.seq, n.lease_token, n.tries FROM (VALUES ",
             $row,
             ",",
@@ -37,14 +37,14 @@ macro_rules! leased {
     };
 }
 /// Locks the notifications that are being sent.
-pub(crate) static LEASED: MultiSql = MultiSql {
+pub(crate) static LEASED: MultiRowSql = MultiRowSql {
     sqlite: leased!("(?,?,?,?)", "CROSS JOIN", ""),
     postgres: leased!(
         "(CAST(? AS TEXT),CAST(? AS TEXT),CAST(? AS BYTEA),CAST(? AS BIGINT))",
         "JOIN",
         " FOR UPDATE OF n"
     ),
-    mysql: Multi::of_pieces(
+    mysql: MultiRow::of_pieces(
         "SELECT tenant, subscriber, uid, seq, lease_token, tries FROM notification FORCE INDEX (PRIMARY) WHERE state = 1 AND (",
         "(tenant = ? AND subscriber = ? AND uid = ? AND seq = ?)",
         " OR ",
@@ -56,7 +56,7 @@ pub(crate) static LEASED: MultiSql = MultiSql {
 /// can give each row its own values.
 macro_rules! settle {
     ($end:literal) => {
-        Multi::of_pieces(
+        MultiRow::of_pieces(
             "INSERT INTO notification (tenant, subscriber, uid, seq, state, due_at, tries, settled_at, called_at, latency_ms, \
              status, request, answer, kind, deferred, created_at) VALUES ",
             "(?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,0)",
@@ -78,7 +78,7 @@ macro_rules! settle_on_conflict {
         )
     };
 }
-static SETTLE: MultiSql = MultiSql {
+static SETTLE: MultiRowSql = MultiRowSql {
     sqlite: settle_on_conflict!(),
     postgres: settle_on_conflict!(),
     mysql: settle!(
@@ -90,18 +90,18 @@ static SETTLE: MultiSql = MultiSql {
     ),
 };
 /// The notifications that follow a waiting one.
-const FOLLOW: Sql = Sql::same(
+const FOLLOW: SqlText = SqlText::same(
     "UPDATE notification SET due_at = ? WHERE tenant = ? AND subscriber = ? AND uid = ? AND seq > ? AND due_at < ?",
 );
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     vec![LEASED.sample(), SETTLE.sample(), FOLLOW]
 }
 
 /// Writes the results of calls; `true` for each that was applied because the lease was still valid.
 pub(crate) async fn settle(
-    engine: &mut impl Engine,
-    notified: &[&Notified],
+    engine: &mut impl WriteTransaction,
+    notified: &[&NotificationResult],
 ) -> Result<Vec<bool>, StoreError> {
     let mut held = vec![false; notified.len()];
     if notified.is_empty() {
@@ -114,7 +114,7 @@ pub(crate) async fn settle(
     order.sort_by_key(|index| &notified[*index].key);
     let keys: Vec<&NotificationKey> = order.iter().map(|index| &notified[*index].key).collect();
     let mut leased = lock(&mut *session, &keys).await?;
-    let mut done: Vec<(&Notified, i64)> = Vec::with_capacity(notified.len());
+    let mut done: Vec<(&NotificationResult, i64)> = Vec::with_capacity(notified.len());
     for index in order {
         let one = notified[index];
         if leased.get(&one.key).is_some_and(|(token, _)| *token == one.token.as_i64()) {
@@ -126,14 +126,17 @@ pub(crate) async fn settle(
     drop(session);
     engine.after().wrote |= !done.is_empty();
     // Notifications that follow may be sent now, and returned ones again.
-    let frees = |one: &Notified| next_due(one).is_none_or(|due_at| due_at <= one.at);
+    let frees = |one: &NotificationResult| next_due(one).is_none_or(|due_at| due_at <= one.at);
     engine.after().reports |= done.iter().any(|(one, _)| frees(one));
     Ok(held)
 }
 
 /// Appends `notifying` to histories before their calls, in the order of keys; `true` for each whose lease is
 /// still valid.
-pub(crate) async fn begin(session: &mut dyn Session, begun: &[BegunCall]) -> Result<Vec<bool>, StoreError> {
+pub(crate) async fn begin(
+    session: &mut dyn SqlSession,
+    begun: &[BegunCall],
+) -> Result<Vec<bool>, StoreError> {
     let mut held = vec![false; begun.len()];
     let mut order: Vec<usize> = (0..begun.len()).collect();
     order.sort_by_key(|index| &begun[*index].key);
@@ -153,7 +156,7 @@ pub(crate) async fn begin(session: &mut dyn Session, begun: &[BegunCall]) -> Res
 
 /// Locks those of these notifications that are being sent. Returns their tokens and numbers of calls before.
 async fn lock(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     keys: &[&NotificationKey],
 ) -> Result<HashMap<NotificationKey, (i64, i64)>, StoreError> {
     let mut leased = HashMap::with_capacity(keys.len());
@@ -166,9 +169,9 @@ async fn lock(
 }
 
 /// Writes the results whose lease is valid, with the number of calls before.
-async fn write(session: &mut dyn Session, done: &[(&Notified, i64)]) -> Result<(), StoreError> {
+async fn write(session: &mut dyn SqlSession, done: &[(&NotificationResult, i64)]) -> Result<(), StoreError> {
     for (sql, run) in SETTLE.runs(done) {
-        let row = |(one, tries): &(&Notified, i64)| {
+        let row = |(one, tries): &(&NotificationResult, i64)| {
             let call = one.call.as_ref();
             let result_values = values![
                 next_state(one).code(),
@@ -199,7 +202,7 @@ async fn write(session: &mut dyn Session, done: &[(&Notified, i64)]) -> Result<(
 }
 
 /// The next state; no notification stays in `calling` without a lease.
-pub(crate) fn next_state(notified: &Notified) -> NotificationState {
+pub(crate) fn next_state(notified: &NotificationResult) -> NotificationState {
     match notified.state {
         NotificationState::Calling => NotificationState::Pending,
         state => state,
@@ -207,6 +210,6 @@ pub(crate) fn next_state(notified: &Notified) -> NotificationState {
 }
 
 /// When it is due next, unless it is settled.
-pub(crate) fn next_due(notified: &Notified) -> Option<Time> {
+pub(crate) fn next_due(notified: &NotificationResult) -> Option<Time> {
     (!notified.state.is_settled()).then(|| notified.due_at.unwrap_or(notified.at))
 }

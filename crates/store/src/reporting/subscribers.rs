@@ -5,14 +5,14 @@
 //! slice, and its row with the last slice.
 
 use postway_domain::{
-    Subscriber, SubscriberKind, Tenant, TenantId, Time, id::SubscriberId, secret::Sealed,
+    Subscriber, SubscriberKind, Tenant, TenantId, Time, id::SubscriberId, secret::SealedSecret,
     subscriber::EventFilter, tenant::CallbackForm,
 };
 
 use crate::{
     error::StoreError,
-    record::Changed,
-    sql::{Row, Session, Sql, decode, is_new, values, was_there},
+    record::ChangeResult,
+    sql::{Row, SqlSession, SqlText, decode, is_new, values, was_there},
 };
 
 /// Roughly the number of notifications of a deleted subscriber that are removed at once.
@@ -38,32 +38,33 @@ macro_rules! insert {
     };
 }
 
-const CREATE: Sql = Sql::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
-const UPDATE: Sql = Sql::same(
+const CREATE: SqlText = SqlText::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
+const UPDATE: SqlText = SqlText::same(
     "UPDATE subscriber SET kind = ?, url = ?, events = ?, secrets = ?, active = ?, disabled_reason = ?, description = ?, \
      quiet_until = ?, version = ?, updated_at = ? WHERE tenant = ? AND id = ? AND version = ? AND deleted = 0",
 );
-const QUIET: Sql =
-    Sql::same("UPDATE subscriber SET quiet_until = ? WHERE tenant = ? AND id = ? AND deleted = 0");
-const KEEP: Sql = Sql::same(
+const QUIET: SqlText =
+    SqlText::same("UPDATE subscriber SET quiet_until = ? WHERE tenant = ? AND id = ? AND deleted = 0");
+const KEEP: SqlText = SqlText::same(
     "UPDATE subscriber SET kind = ?, active = 1, disabled_reason = NULL, version = version + 1, \
      updated_at = ? WHERE tenant = ? AND id = ? AND deleted = 0",
 );
-const MARK: Sql = Sql::same(
+const MARK: SqlText = SqlText::same(
     "UPDATE subscriber SET deleted = 1, active = 0, secrets = NULL WHERE tenant = ? AND id = ? AND deleted = 0",
 );
-const MARKED: Sql = Sql::same("SELECT tenant, id FROM subscriber WHERE deleted = 1");
-const REMOVE: Sql = Sql::same("DELETE FROM subscriber WHERE tenant = ? AND id = ? AND deleted = 1");
+const MARKED: SqlText = SqlText::same("SELECT tenant, id FROM subscriber WHERE deleted = 1");
+const REMOVE: SqlText = SqlText::same("DELETE FROM subscriber WHERE tenant = ? AND id = ? AND deleted = 1");
 /// The message where a slice ends.
-const SLICE: Sql = Sql::same(
+const SLICE: SqlText = SqlText::same(
     "SELECT uid FROM notification WHERE tenant = ? AND subscriber = ? ORDER BY uid, seq LIMIT 1 OFFSET ?",
 );
-const DROP: Sql = Sql::same("DELETE FROM notification WHERE tenant = ? AND subscriber = ? AND uid <= ?");
-const FIND: Sql = Sql::same(select!("AND tenant = ? AND id = ?"));
-const LIST: Sql = Sql::same(select!("AND tenant = ? ORDER BY id"));
-const LIST_ALL: Sql = Sql::same(select!("ORDER BY tenant, id"));
+const DROP: SqlText =
+    SqlText::same("DELETE FROM notification WHERE tenant = ? AND subscriber = ? AND uid <= ?");
+const FIND: SqlText = SqlText::same(select!("AND tenant = ? AND id = ?"));
+const LIST: SqlText = SqlText::same(select!("AND tenant = ? ORDER BY id"));
+const LIST_ALL: SqlText = SqlText::same(select!("ORDER BY tenant, id"));
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] =
+pub(crate) const STATEMENTS: &[SqlText] =
     &[CREATE, UPDATE, QUIET, KEEP, MARK, MARKED, REMOVE, SLICE, DROP, FIND, LIST, LIST_ALL];
 
 fn events_json(subscriber: &Subscriber) -> Result<String, StoreError> {
@@ -71,7 +72,10 @@ fn events_json(subscriber: &Subscriber) -> Result<String, StoreError> {
 }
 
 /// Creates a subscriber; `Exists` if its id is taken.
-pub(crate) async fn create(session: &mut dyn Session, new: &Subscriber) -> Result<Changed, StoreError> {
+pub(crate) async fn create(
+    session: &mut dyn SqlSession,
+    new: &Subscriber,
+) -> Result<ChangeResult, StoreError> {
     // The row of a deleted subscriber of the same name is replaced; notifications still open for that one go
     // to this one.
     session.execute(REMOVE, values![new.tenant.as_str(), new.id.as_str()]).await?;
@@ -95,10 +99,10 @@ pub(crate) async fn create(session: &mut dyn Session, new: &Subscriber) -> Resul
 
 /// Replaces a subscriber if its stored version is `expected`.
 pub(crate) async fn update(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     new: &Subscriber,
     expected: i64,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     let values = values![
         new.kind.code(),
         new.url.as_str(),
@@ -114,41 +118,41 @@ pub(crate) async fn update(
         new.id.as_str(),
         expected,
     ];
-    Ok(if session.execute(UPDATE, values).await? == 1 { Changed::Done } else { Changed::Stale })
+    Ok(if session.execute(UPDATE, values).await? == 1 { ChangeResult::Done } else { ChangeResult::Stale })
 }
 
 /// Sends a subscriber nothing until this time.
 pub(crate) async fn quiet(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     id: &SubscriberId,
     until: Time,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     session.execute(QUIET, values![until, tenant.as_str(), id.as_str()]).await.map(was_there)
 }
 
 /// Deletes a subscriber with its open notifications.
 pub(crate) async fn delete(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     id: &SubscriberId,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     let marked = session.execute(MARK, values![tenant.as_str(), id.as_str()]).await.map(was_there)?;
-    if marked == Changed::Done {
+    if marked == ChangeResult::Done {
         drop_slice(session, tenant.as_str(), id.as_str()).await?;
     }
     Ok(marked)
 }
 
 /// Continues to remove deleted subscribers.
-pub(crate) async fn forget(session: &mut dyn Session) -> Result<(), StoreError> {
+pub(crate) async fn forget(session: &mut dyn SqlSession) -> Result<(), StoreError> {
     for row in session.rows(MARKED, Vec::new()).await? {
         drop_slice(session, row.text(0)?, row.text(1)?).await?;
     }
     Ok(())
 }
 
-async fn drop_slice(session: &mut dyn Session, tenant: &str, id: &str) -> Result<(), StoreError> {
+async fn drop_slice(session: &mut dyn SqlSession, tenant: &str, id: &str) -> Result<(), StoreError> {
     let rows = session.rows(SLICE, values![tenant, id, DROPPED_AT_ONCE]).await?;
     let end = rows.first().map(|row| row.id16(0)).transpose()?;
     session.execute(DROP, values![tenant, id, &end.unwrap_or([0xff; 16])]).await?;
@@ -184,7 +188,7 @@ pub(crate) fn client_of(tenant: &Tenant) -> Option<Subscriber> {
 
 /// Creates, changes or deletes a tenant's own subscriber. New settings are tried even if the old ones were
 /// given up, but not before the end of the quiet period it asked for.
-pub(crate) async fn keep_client(session: &mut dyn Session, tenant: &Tenant) -> Result<(), StoreError> {
+pub(crate) async fn keep_client(session: &mut dyn SqlSession, tenant: &Tenant) -> Result<(), StoreError> {
     let Some(client) = client_of(tenant) else {
         let id: SubscriberId = decode::parsed(Subscriber::CLIENT)?;
         return delete(session, &tenant.id, &id).await.map(drop);
@@ -197,7 +201,7 @@ pub(crate) async fn keep_client(session: &mut dyn Session, tenant: &Tenant) -> R
 }
 
 pub(crate) async fn find(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     id: &SubscriberId,
 ) -> Result<Option<Subscriber>, StoreError> {
@@ -205,7 +209,7 @@ pub(crate) async fn find(
 }
 
 pub(crate) async fn list(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: Option<&TenantId>,
 ) -> Result<Vec<Subscriber>, StoreError> {
     let rows = match tenant {
@@ -223,7 +227,7 @@ fn read(row: &Row) -> Result<Subscriber, StoreError> {
         kind: decode::coded(row.int(2)?, SubscriberKind::from_code)?,
         url: row.text(3)?.to_owned(),
         events: row.json(4)?,
-        secrets: row.opt_bytes(5)?.map(|bytes| Sealed(bytes.to_vec())),
+        secrets: row.opt_bytes(5)?.map(|bytes| SealedSecret(bytes.to_vec())),
         active: row.int(6)? != 0,
         disabled_reason: row.opt_text(7)?.map(str::to_owned),
         description: row.opt_text(8)?.map(str::to_owned),

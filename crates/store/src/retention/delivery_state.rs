@@ -7,12 +7,12 @@ use postway_domain::{MessageUid, TenantId};
 use super::rules::{FanOutBacklog, MessageDeliveryState};
 use crate::{
     error::StoreError,
-    journal::Page,
+    journal::JournalPage,
     record::NotificationState,
-    sql::{Session, Sql, Value, multi_row::Multi, values},
+    sql::{SqlSession, SqlText, Value, multi_row::MultiRow, values},
 };
 
-static OF_MESSAGES: Multi = Multi::new(
+static OF_MESSAGES: MultiRow = MultiRow::new(
     "SELECT uid, MIN(state), MAX(state), MAX(settled_at) FROM notification WHERE uid IN (",
     1,
     ") GROUP BY uid",
@@ -42,7 +42,7 @@ macro_rules! behind {
 }
 /// A tenant's pages that have positions and are not fanned out. PostgreSQL would follow the positions of all
 /// tenants, because none is a constant in its plan, unless row values are compared.
-pub(crate) const NOT_FANNED_OUT: Sql = Sql::of_each(
+pub(crate) const NOT_FANNED_OUT: SqlText = SqlText::of_each(
     pages!("journal", behind!()),
     pages!(
         "journal",
@@ -55,27 +55,27 @@ pub(crate) const NOT_FANNED_OUT: Sql = Sql::of_each(
     pages!("journal FORCE INDEX (journal_tenant)", behind!()),
 );
 /// A tenant's pages without positions.
-pub(crate) const NOT_SEQUENCED: Sql = Sql::or_mysql(
+pub(crate) const NOT_SEQUENCED: SqlText = SqlText::or_mysql(
     pages!("journal", "tenant = ? AND position IS NULL"),
     pages!("journal FORCE INDEX (journal_tenant)", "tenant = ? AND position IS NULL"),
 );
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[NOT_FANNED_OUT, NOT_SEQUENCED];
+pub(crate) const STATEMENTS: &[SqlText] = &[NOT_FANNED_OUT, NOT_SEQUENCED];
 
 /// A text that uses its own index, for the test of query plans.
 #[cfg(test)]
-pub(crate) fn of_messages_sample() -> Sql {
+pub(crate) fn of_messages_sample() -> SqlText {
     OF_MESSAGES.sample().into()
 }
 
 #[cfg(test)]
-pub(crate) fn multi() -> Vec<&'static Multi> {
+pub(crate) fn multi() -> Vec<&'static MultiRow> {
     vec![&OF_MESSAGES]
 }
 
 /// The events of a tenant's messages that have not been fanned out yet.
 pub(crate) async fn backlog(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
 ) -> Result<FanOutBacklog, StoreError> {
     let mut backlog = FanOutBacklog::default();
@@ -87,7 +87,7 @@ pub(crate) async fn backlog(
         let most = i64::try_from(room + 1).unwrap_or(i64::MAX);
         let rows = session.rows(sql, [place, values![most]].concat()).await?;
         for row in rows.iter().take(room) {
-            backlog.add(&Page::decode(row.time(0)?, row.opt_bytes(1)?.unwrap_or_default())?);
+            backlog.add(&JournalPage::decode(row.time(0)?, row.opt_bytes(1)?.unwrap_or_default())?);
             pages += 1;
         }
         if rows.len() > room {
@@ -99,7 +99,7 @@ pub(crate) async fn backlog(
 
 /// The state of the notifications of each of these messages that has some.
 pub(crate) async fn of_messages(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     uids: &[MessageUid],
 ) -> Result<HashMap<MessageUid, MessageDeliveryState>, StoreError> {
     let mut deliveries = HashMap::new();

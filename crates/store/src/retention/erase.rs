@@ -20,9 +20,9 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    queue::transaction::Engine,
-    record::{Erased, Tombstone},
-    sql::{Session, Sql, Value, multi_row::Multi, values},
+    queue::transaction::WriteTransaction,
+    record::{ErasureCounts, MessageTombstone},
+    sql::{SqlSession, SqlText, Value, multi_row::MultiRow, values},
 };
 
 /// The messages to an address, and whether they are final.
@@ -47,7 +47,7 @@ macro_rules! with_address {
 /// Addresses are compared ignoring case. MySQL's index ignores accents, too, so the result is checked again.
 macro_rules! of_each {
     ($columns:literal, $and:literal, $end:literal) => {
-        Sql::of_each(
+        SqlText::of_each(
             with_address!(
                 $columns,
                 "recipient r CROSS JOIN message m ON m.uid = r.uid",
@@ -73,66 +73,72 @@ macro_rules! of_each {
     };
 }
 
-pub(crate) const ENDED: Sql = of_each!("r.uid, m.version", "", " LIMIT ?");
-pub(crate) const WAITING: Sql = of_each!("COUNT(DISTINCT r.uid)", "NOT ", "");
-static RECIPIENTS: Multi = Multi::new("SELECT uid, position, address FROM recipient WHERE uid IN (", 1, ")");
-const RENAME: Sql =
-    Sql::same("UPDATE recipient SET address = ?, reply = NULL, bounce = NULL WHERE uid = ? AND position = ?");
-static CLEAR_CONTENT: Multi = Multi::new(
+pub(crate) const ENDED: SqlText = of_each!("r.uid, m.version", "", " LIMIT ?");
+pub(crate) const WAITING: SqlText = of_each!("COUNT(DISTINCT r.uid)", "NOT ", "");
+static RECIPIENTS: MultiRow =
+    MultiRow::new("SELECT uid, position, address FROM recipient WHERE uid IN (", 1, ")");
+const RENAME: SqlText = SqlText::same(
+    "UPDATE recipient SET address = ?, reply = NULL, bounce = NULL WHERE uid = ? AND position = ?",
+);
+static CLEAR_CONTENT: MultiRow = MultiRow::new(
     "UPDATE content SET subject = '', metadata = NULL, dsn = NULL, recipient_id = NULL, raw_blob = NULL, payload = NULL, \
      payload_blob = NULL, raw = ? WHERE uid IN (",
     1,
     ")",
 );
-static CLEAR: [Multi; 5] = [
-    Multi::new("DELETE FROM link WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM preparation WHERE uid IN (", 1, ")"),
+static CLEAR: [MultiRow; 5] = [
+    MultiRow::new("DELETE FROM link WHERE uid IN (", 1, ")"),
+    MultiRow::new("DELETE FROM preparation WHERE uid IN (", 1, ")"),
     // Each receipt names all recipients.
-    Multi::new("DELETE FROM pec_receipt WHERE uid IN (", 1, ")"),
-    Multi::new(
+    MultiRow::new("DELETE FROM pec_receipt WHERE uid IN (", 1, ")"),
+    MultiRow::new(
         "UPDATE notification SET request = '', answer = '' WHERE called_at IS NOT NULL AND uid IN (",
         1,
         ")",
     ),
-    Multi::new("UPDATE message SET version = version + 1 WHERE uid IN (", 1, ")"),
+    MultiRow::new("UPDATE message SET version = version + 1 WHERE uid IN (", 1, ")"),
 ];
 /// Texts that others wrote: the statement that reads them by message and number, and the one that writes one
 /// back.
-static TEXTS: [(Multi, Sql); 6] = [
+static TEXTS: [(MultiRow, SqlText); 6] = [
     (
-        Multi::new("SELECT uid, seq, data FROM event WHERE data IS NOT NULL AND uid IN (", 1, ")"),
-        Sql::same("UPDATE event SET data = ? WHERE uid = ? AND seq = ?"),
+        MultiRow::new("SELECT uid, seq, data FROM event WHERE data IS NOT NULL AND uid IN (", 1, ")"),
+        SqlText::same("UPDATE event SET data = ? WHERE uid = ? AND seq = ?"),
     ),
     (
-        Multi::new("SELECT uid, seq, more FROM event WHERE more IS NOT NULL AND uid IN (", 1, ")"),
-        Sql::same("UPDATE event SET more = ? WHERE uid = ? AND seq = ?"),
+        MultiRow::new("SELECT uid, seq, more FROM event WHERE more IS NOT NULL AND uid IN (", 1, ")"),
+        SqlText::same("UPDATE event SET more = ? WHERE uid = ? AND seq = ?"),
     ),
     (
-        Multi::new("SELECT uid, number, reply FROM attempt WHERE reply IS NOT NULL AND uid IN (", 1, ")"),
-        Sql::same("UPDATE attempt SET reply = ? WHERE uid = ? AND number = ?"),
+        MultiRow::new("SELECT uid, number, reply FROM attempt WHERE reply IS NOT NULL AND uid IN (", 1, ")"),
+        SqlText::same("UPDATE attempt SET reply = ? WHERE uid = ? AND number = ?"),
     ),
     (
-        Multi::new("SELECT uid, position, reply FROM recipient WHERE reply IS NOT NULL AND uid IN (", 1, ")"),
-        Sql::same("UPDATE recipient SET reply = ? WHERE uid = ? AND position = ?"),
+        MultiRow::new(
+            "SELECT uid, position, reply FROM recipient WHERE reply IS NOT NULL AND uid IN (",
+            1,
+            ")",
+        ),
+        SqlText::same("UPDATE recipient SET reply = ? WHERE uid = ? AND position = ?"),
     ),
     (
-        Multi::new(
+        MultiRow::new(
             "SELECT uid, position, bounce FROM recipient WHERE bounce IS NOT NULL AND uid IN (",
             1,
             ")",
         ),
-        Sql::same("UPDATE recipient SET bounce = ? WHERE uid = ? AND position = ?"),
+        SqlText::same("UPDATE recipient SET bounce = ? WHERE uid = ? AND position = ?"),
     ),
     (
-        Multi::new("SELECT uid, version, error FROM message WHERE error IS NOT NULL AND uid IN (", 1, ")"),
-        Sql::same("UPDATE message SET error = ? WHERE uid = ? AND version = ?"),
+        MultiRow::new("SELECT uid, version, error FROM message WHERE error IS NOT NULL AND uid IN (", 1, ")"),
+        SqlText::same("UPDATE message SET error = ? WHERE uid = ? AND version = ?"),
     ),
 ];
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[ENDED, WAITING, RENAME];
+pub(crate) const STATEMENTS: &[SqlText] = &[ENDED, WAITING, RENAME];
 
 #[cfg(test)]
-pub(crate) fn multi() -> Vec<&'static Multi> {
+pub(crate) fn multi() -> Vec<&'static MultiRow> {
     let texts = TEXTS.iter().map(|(texts, _)| texts);
     [&RECIPIENTS, &CLEAR_CONTENT].into_iter().chain(&CLEAR).chain(texts).collect()
 }
@@ -140,7 +146,7 @@ pub(crate) fn multi() -> Vec<&'static Multi> {
 /// Finds at most `limit` final messages to an address, and the number of others that may still have open
 /// notifications.
 pub(crate) async fn find(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     address: &str,
     backlog: &FanOutBacklog,
@@ -163,7 +169,7 @@ pub(crate) async fn find(
 
 /// The number of messages to an address that are not final.
 pub(crate) async fn count_waiting(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     address: &str,
 ) -> Result<i64, StoreError> {
@@ -173,12 +179,12 @@ pub(crate) async fn count_waiting(
 
 /// Erases an address from the messages that have not changed since they were seen.
 pub(crate) async fn erase(
-    engine: &mut impl Engine,
+    engine: &mut impl WriteTransaction,
     tenant: &TenantId,
     address: &str,
     now: Time,
     seen: &[SeenMessage],
-) -> Result<Erased, StoreError> {
+) -> Result<ErasureCounts, StoreError> {
     let mut session = engine.session()?;
     let held = lock_unchanged(&mut *session, tenant, seen).await?;
     let backlog = delivery_state::backlog(&mut *session, tenant).await?;
@@ -191,7 +197,7 @@ pub(crate) async fn erase(
     let ended: Vec<RemovedMessage> = held.into_iter().filter(is_over).map(|(gone, _)| gone).collect();
     let (alone, among) = apart(&mut *session, ended, address).await?;
     redact(&mut *session, &among, address).await?;
-    let traces = alone.iter().map(|gone| Tombstone {
+    let traces = alone.iter().map(|gone| MessageTombstone {
         tenant: tenant.clone(),
         uid: gone.uid,
         status: gone.status,
@@ -201,7 +207,7 @@ pub(crate) async fn erase(
     write_tombstones(&mut *session, &traces.collect::<Vec<_>>()).await?;
     drop(session);
     remove(engine, tenant, &alone, now).await?;
-    Ok(Erased { removed: alone.len() as i64, redacted: among.len() as i64, waiting: 0 })
+    Ok(ErasureCounts { removed: alone.len() as i64, redacted: among.len() as i64, waiting: 0 })
 }
 
 /// The positions of the address among the recipients of a message.
@@ -209,7 +215,7 @@ type Places = BTreeMap<[u8; 16], Vec<i64>>;
 
 /// Messages to the address alone, and those to others as well.
 async fn apart(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     mut ended: Vec<RemovedMessage>,
     address: &str,
 ) -> Result<(Vec<RemovedMessage>, Places), StoreError> {
@@ -233,7 +239,7 @@ async fn apart(
 }
 
 /// Removes the address and the bodies from messages that went to others as well.
-async fn redact(session: &mut dyn Session, among: &Places, address: &str) -> Result<(), StoreError> {
+async fn redact(session: &mut dyn SqlSession, among: &Places, address: &str) -> Result<(), StoreError> {
     let uids: Vec<[u8; 16]> = among.keys().copied().collect();
     for (uid, positions) in among {
         for position in positions {
@@ -264,14 +270,14 @@ async fn redact(session: &mut dyn Session, among: &Places, address: &str) -> Res
 
 #[cfg(test)]
 mod tests {
-    use postway_domain::Status;
+    use postway_domain::MessageStatus;
 
     use super::*;
 
     /// The statements write the codes of final states as literals.
     #[test]
     fn the_final_states_are_those_of_the_domain() {
-        let finals = Status::ALL.iter().filter(|status| status.is_final());
+        let finals = MessageStatus::ALL.iter().filter(|status| status.is_final());
         let codes: Vec<String> = finals.map(|status| status.code().to_string()).collect();
         assert!(ENDED.sqlite.contains(&format!("m.status IN ({})", codes.join(", "))));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use postway_domain::{MessageUid, Status, TenantId, Time};
+use postway_domain::{MessageStatus, MessageUid, TenantId, Time};
 
 use super::{
     delivery_state,
@@ -12,42 +12,42 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    queue::transaction::Engine,
-    record::{Expunge, Tombstone, external_label, foreign_id_label},
+    queue::transaction::WriteTransaction,
+    record::{ExpungeRequest, MessageTombstone, external_label, foreign_id_label},
     sql::{
-        Session, Value,
+        SqlSession, Value,
         decode::{coded, tags},
-        multi_row::{Multi, MultiSql},
+        multi_row::{MultiRow, MultiRowSql},
         values,
     },
 };
 
 const HELD: &str = "SELECT uid, tenant, status, updated_at, version FROM message WHERE uid IN (";
 /// Skips rows that another writer has locked.
-static HOLD: MultiSql = MultiSql {
-    sqlite: Multi::new(HELD, 1, ")"),
-    postgres: Multi::new(HELD, 1, ") FOR UPDATE SKIP LOCKED"),
-    mysql: Multi::new(HELD, 1, ") FOR UPDATE SKIP LOCKED"),
+static HOLD: MultiRowSql = MultiRowSql {
+    sqlite: MultiRow::new(HELD, 1, ")"),
+    postgres: MultiRow::new(HELD, 1, ") FOR UPDATE SKIP LOCKED"),
+    mysql: MultiRow::new(HELD, 1, ") FOR UPDATE SKIP LOCKED"),
 };
-static RECIPIENTS: Multi =
-    Multi::new("SELECT uid, address FROM recipient WHERE uid IN (", 1, ") ORDER BY uid, position");
-static TAGS: Multi =
-    Multi::new("SELECT uid, tags, external_id, message_id FROM content WHERE uid IN (", 1, ")");
-static UNTAG: Multi = Multi::new("DELETE FROM tag WHERE tenant = ? AND tag = ? AND uid IN (", 1, ")");
-static END_KEYS: Multi = Multi::new("UPDATE dedup SET expires_at = ? WHERE uid IN (", 1, ")");
-static END_COLLAPSE: Multi = Multi::new("DELETE FROM collapse WHERE uid IN (", 1, ")");
-static BURY: Multi =
-    Multi::new("INSERT INTO tombstone (uid, tenant, status, recipients, expires_at) VALUES ", 5, "");
+static RECIPIENTS: MultiRow =
+    MultiRow::new("SELECT uid, address FROM recipient WHERE uid IN (", 1, ") ORDER BY uid, position");
+static TAGS: MultiRow =
+    MultiRow::new("SELECT uid, tags, external_id, message_id FROM content WHERE uid IN (", 1, ")");
+static UNTAG: MultiRow = MultiRow::new("DELETE FROM tag WHERE tenant = ? AND tag = ? AND uid IN (", 1, ")");
+static END_KEYS: MultiRow = MultiRow::new("UPDATE dedup SET expires_at = ? WHERE uid IN (", 1, ")");
+static END_COLLAPSE: MultiRow = MultiRow::new("DELETE FROM collapse WHERE uid IN (", 1, ")");
+static BURY: MultiRow =
+    MultiRow::new("INSERT INTO tombstone (uid, tenant, status, recipients, expires_at) VALUES ", 5, "");
 
 /// A text that uses its own index, for the test of query plans.
 #[cfg(test)]
-pub(crate) fn end_collapse_sample() -> crate::sql::Sql {
+pub(crate) fn end_collapse_sample() -> crate::sql::SqlText {
     END_COLLAPSE.sample().into()
 }
 
 /// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     let multi = [&RECIPIENTS, &TAGS, &UNTAG, &END_KEYS, &END_COLLAPSE, &BURY];
     [HOLD.sample()].into_iter().chain(multi.map(|multi| multi.sample().into())).collect()
 }
@@ -55,14 +55,14 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
 /// A message to be removed.
 pub(crate) struct RemovedMessage {
     pub uid: MessageUid,
-    pub status: Status,
+    pub status: MessageStatus,
 }
 
 /// Removes the messages that have not changed since they were seen and have no open notifications. Returns
 /// the number of messages.
 pub(crate) async fn expunge(
-    engine: &mut impl Engine,
-    expunge: &Expunge,
+    engine: &mut impl WriteTransaction,
+    expunge: &ExpungeRequest,
     seen: &[SeenMessage],
 ) -> Result<usize, StoreError> {
     let mut session = engine.session()?;
@@ -77,7 +77,7 @@ pub(crate) async fn expunge(
     };
     let going: Vec<RemovedMessage> = held.into_iter().filter(may_go).map(|(gone, _)| gone).collect();
     let mut digests = digests_of(&mut *session, expunge, &going).await?;
-    let traces = going.iter().map(|gone| Tombstone {
+    let traces = going.iter().map(|gone| MessageTombstone {
         tenant: expunge.tenant.clone(),
         uid: gone.uid,
         status: gone.status,
@@ -92,7 +92,7 @@ pub(crate) async fn expunge(
 
 /// Locks the messages that have not changed since they were seen.
 pub(crate) async fn lock_unchanged(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     seen: &[SeenMessage],
 ) -> Result<Vec<(RemovedMessage, Time)>, StoreError> {
@@ -103,7 +103,7 @@ pub(crate) async fn lock_unchanged(
         for row in session.rows(sql, values).await? {
             let uid = MessageUid::from_bytes(row.id16(0)?);
             if row.text(1)? == tenant.as_str() && versions.get(&uid) == Some(&row.int(4)?) {
-                let status = coded(row.int(2)?, Status::from_code)?;
+                let status = coded(row.int(2)?, MessageStatus::from_code)?;
                 held.push((RemovedMessage { uid, status }, row.time(3)?));
             }
         }
@@ -113,14 +113,14 @@ pub(crate) async fn lock_unchanged(
 
 /// The digests of their recipients.
 async fn digests_of(
-    session: &mut dyn Session,
-    expunge: &Expunge,
+    session: &mut dyn SqlSession,
+    expunge: &ExpungeRequest,
     going: &[RemovedMessage],
 ) -> Result<HashMap<MessageUid, Vec<[u8; 32]>>, StoreError> {
     let mut digests: HashMap<MessageUid, Vec<[u8; 32]>> = HashMap::new();
     for (sql, run) in RECIPIENTS.runs(going) {
         for row in session.rows(sql.into(), ids(run)).await? {
-            let digest = Tombstone::digest(&expunge.recipient_key, &expunge.tenant, row.text(1)?);
+            let digest = MessageTombstone::digest(&expunge.recipient_key, &expunge.tenant, row.text(1)?);
             digests.entry(MessageUid::from_bytes(row.id16(0)?)).or_default().push(digest);
         }
     }
@@ -129,11 +129,11 @@ async fn digests_of(
 
 /// Writes tombstones.
 pub(crate) async fn write_tombstones(
-    session: &mut dyn Session,
-    traces: &[Tombstone],
+    session: &mut dyn SqlSession,
+    traces: &[MessageTombstone],
 ) -> Result<(), StoreError> {
     for (sql, run) in BURY.runs(traces) {
-        let row = |trace: &Tombstone| {
+        let row = |trace: &MessageTombstone| {
             let recipients = trace.recipients.concat();
             values![
                 trace.uid.as_bytes(),
@@ -151,7 +151,7 @@ pub(crate) async fn write_tombstones(
 /// Removes messages of a tenant with all that belongs to them, updates the counts, and sets when their
 /// deduplication keys end.
 pub(crate) async fn remove(
-    engine: &mut impl Engine,
+    engine: &mut impl WriteTransaction,
     tenant: &TenantId,
     going: &[RemovedMessage],
     now: Time,
@@ -173,7 +173,7 @@ pub(crate) async fn remove(
 
 /// Tags are found by tenant and name, so the names are read first.
 async fn untag(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     going: &[RemovedMessage],
 ) -> Result<(), StoreError> {

@@ -8,9 +8,9 @@ use crate::{
     inbound::{claim::ids, removal},
     retention::{FanOutBacklog, backlog, is_addressed, newest_before, of_messages},
     sql::{
-        Session, Sql,
+        SqlSession, SqlText,
         decode::coded,
-        multi_row::{Multi, MultiSql},
+        multi_row::{MultiRow, MultiRowSql},
         values,
     },
 };
@@ -43,7 +43,7 @@ macro_rules! old {
 }
 /// PostgreSQL would follow the ids of all tenants, because none is a constant in its plan, unless row values
 /// are compared.
-pub(crate) const OLD: Sql = Sql::of_each(
+pub(crate) const OLD: SqlText = SqlText::of_each(
     old!("inbound i", "i.tenant = ? AND i.uid >= ? AND i.tenant = ? AND i.uid < ?", "i.uid"),
     old!("inbound i", "(i.tenant, i.uid) >= (?, ?) AND (i.tenant, i.uid) < (?, ?)", "i.tenant, i.uid"),
     old!(
@@ -64,28 +64,28 @@ macro_rules! named {
     };
 }
 /// Mail whose headers may contain an address; the result is checked again.
-const NAMED: Sql = Sql::of_each(
+const NAMED: SqlText = SqlText::of_each(
     named!("instr(lower(i.sender), ?) > 0 OR instr(lower(i.recipients), ?) > 0"),
     named!("strpos(lower(i.sender), ?) > 0 OR strpos(lower(i.recipients), ?) > 0"),
     named!("LOCATE(?, LOWER(i.sender)) > 0 OR LOCATE(?, LOWER(i.recipients)) > 0"),
 );
 const HELD: &str = "SELECT uid, tenant, state, due_at FROM inbound WHERE uid IN (";
 /// Skips rows that another writer has locked.
-static HOLD: MultiSql = MultiSql {
-    sqlite: Multi::new(HELD, 1, ")"),
-    postgres: Multi::new(HELD, 1, ") FOR UPDATE SKIP LOCKED"),
-    mysql: Multi::new(HELD, 1, ") FOR UPDATE SKIP LOCKED"),
+static HOLD: MultiRowSql = MultiRowSql {
+    sqlite: MultiRow::new(HELD, 1, ")"),
+    postgres: MultiRow::new(HELD, 1, ") FOR UPDATE SKIP LOCKED"),
+    mysql: MultiRow::new(HELD, 1, ") FOR UPDATE SKIP LOCKED"),
 };
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     vec![OLD, NAMED, HOLD.sample()]
 }
 
 /// Finds some mail that is old enough: registered before the first of these times, and without a notification
 /// that died since the second, because that can still be sent again.
 pub(crate) async fn find_old(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     [before, unreported_before]: [Time; 2],
     limit: u32,
@@ -104,7 +104,7 @@ pub(crate) async fn find_old(
 
 /// Mail from or to an address: some that can be removed, and the number of others.
 pub(crate) async fn find_named(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     address: &str,
     backlog: &FanOutBacklog,
@@ -131,7 +131,7 @@ pub(crate) async fn find_named(
 /// Removes those of a tenant's mails that are still settled and have no open notifications. Returns the
 /// number of mails.
 pub(crate) async fn expunge(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     uids: &[MessageUid],
 ) -> Result<usize, StoreError> {

@@ -2,31 +2,31 @@
 
 use crate::{
     error::StoreError,
-    sql::{Session, Value, multi_row::Multi},
+    sql::{SqlSession, Value, multi_row::MultiRow},
 };
 
-static PARTS: [Multi; 10] = [
-    Multi::new("DELETE FROM preparation WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM link WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM content WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM recipient WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM event WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM attempt WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM notification WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM pec_receipt WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM pec_wait WHERE uid IN (", 1, ")"),
+static PARTS: [MultiRow; 10] = [
+    MultiRow::new("DELETE FROM preparation WHERE uid IN (", 1, ")"),
+    MultiRow::new("DELETE FROM link WHERE uid IN (", 1, ")"),
+    MultiRow::new("DELETE FROM content WHERE uid IN (", 1, ")"),
+    MultiRow::new("DELETE FROM recipient WHERE uid IN (", 1, ")"),
+    MultiRow::new("DELETE FROM event WHERE uid IN (", 1, ")"),
+    MultiRow::new("DELETE FROM attempt WHERE uid IN (", 1, ")"),
+    MultiRow::new("DELETE FROM notification WHERE uid IN (", 1, ")"),
+    MultiRow::new("DELETE FROM pec_receipt WHERE uid IN (", 1, ")"),
+    MultiRow::new("DELETE FROM pec_wait WHERE uid IN (", 1, ")"),
     // Last: as long as a message exists, all its parts exist.
-    Multi::new("DELETE FROM message WHERE uid IN (", 1, ")"),
+    MultiRow::new("DELETE FROM message WHERE uid IN (", 1, ")"),
 ];
 
 #[cfg(test)]
-pub(crate) fn multi() -> Vec<&'static Multi> {
+pub(crate) fn multi() -> Vec<&'static MultiRow> {
     PARTS.iter().collect()
 }
 
 /// Removes messages with all rows that have their ids. Keys and tags are found in other ways, and blobs are
 /// swept.
-pub(crate) async fn remove_parts(session: &mut dyn Session, uids: &[[u8; 16]]) -> Result<(), StoreError> {
+pub(crate) async fn remove_parts(session: &mut dyn SqlSession, uids: &[[u8; 16]]) -> Result<(), StoreError> {
     for table in &PARTS {
         for (sql, run) in table.runs(uids) {
             session.execute(sql.into(), run.iter().map(Value::from).collect()).await?;

@@ -39,9 +39,9 @@ use crate::{
     error::StoreError,
     queue::{
         lane_upkeep::{self, IdleLanes, MisplacedLane},
-        transaction::Engine,
+        transaction::WriteTransaction,
     },
-    record::{AccountKey, Erased, Expunge},
+    record::{AccountKey, ErasureCounts, ExpungeRequest},
 };
 
 /// A lane is a small row: a transaction may carry this many for one message.
@@ -56,7 +56,7 @@ pub(crate) enum RetainJob {
     /// Removes expired keys and tombstones, up to the given number of each.
     ForgetTraces(Time, u32),
     /// Removes these messages if they have not changed since they were seen.
-    Expunge(Box<Expunge>, Vec<SeenMessage>),
+    Expunge(Box<ExpungeRequest>, Vec<SeenMessage>),
     /// Removes these inbound mails of a tenant if they are still settled.
     ExpungeInbound(TenantId, Vec<MessageUid>),
     /// Moves the waiting mail of these lanes to the ids that the lanes should have.
@@ -86,7 +86,10 @@ impl RetainJob {
 }
 
 /// Does a job inside the transaction under way. Jobs other than an erasure report only how much they removed.
-pub(crate) async fn write(engine: &mut impl Engine, job: &RetainJob) -> Result<Erased, StoreError> {
+pub(crate) async fn write(
+    engine: &mut impl WriteTransaction,
+    job: &RetainJob,
+) -> Result<ErasureCounts, StoreError> {
     let removed = match job {
         RetainJob::TrimJournal(before, limit) => {
             traces::trim_journal(&mut *engine.session()?, *before, *limit).await?
@@ -119,12 +122,12 @@ pub(crate) async fn write(engine: &mut impl Engine, job: &RetainJob) -> Result<E
             return Ok(erased);
         }
     };
-    Ok(Erased { removed: i64::try_from(removed).unwrap_or(i64::MAX), ..Erased::default() })
+    Ok(ErasureCounts { removed: i64::try_from(removed).unwrap_or(i64::MAX), ..ErasureCounts::default() })
 }
 
 /// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     let listed =
         [erase::STATEMENTS, statistics::STATEMENTS, delivery_state::STATEMENTS, traces::STATEMENTS].concat();
     let multi = [erase::multi(), message_parts::multi(), delivery_state::multi(), traces::multi()].concat();

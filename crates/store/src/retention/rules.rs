@@ -2,9 +2,9 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use postway_domain::{MessageUid, Status, Time};
+use postway_domain::{MessageStatus, MessageUid, Time};
 
-use crate::{journal::Page, record::Expunge};
+use crate::{journal::JournalPage, record::ExpungeRequest};
 
 /// The most messages, keys, tombstones or pages that one transaction removes.
 pub(crate) const SLICE_MAX: u32 = 500;
@@ -34,7 +34,7 @@ pub(crate) struct FanOutBacklog {
 }
 
 impl FanOutBacklog {
-    pub(crate) fn add(&mut self, page: &Page) {
+    pub(crate) fn add(&mut self, page: &JournalPage) {
         self.uids.extend(page.entries.iter().map(|entry| entry.uid));
     }
 
@@ -56,16 +56,21 @@ impl FanOutBacklog {
 impl MessageDeliveryState {
     /// Whether a message is over: its status is final and no notification is open. A message in the
     /// [`FanOutBacklog`] is not over.
-    pub(crate) fn is_over(self, status: Status) -> bool {
+    pub(crate) fn is_over(self, status: MessageStatus) -> bool {
         status.is_final() && !self.is_open
     }
 }
 
-impl Expunge {
+impl ExpungeRequest {
     /// Whether this message may be removed, unless it is in the [`FanOutBacklog`]: it is over, and the time
     /// since its last notification was settled has passed. After a dead notification this is the time in
     /// which it can be sent again on request.
-    pub(crate) fn takes(&self, status: Status, updated_at: Time, delivery: MessageDeliveryState) -> bool {
+    pub(crate) fn takes(
+        &self,
+        status: MessageStatus,
+        updated_at: Time,
+        delivery: MessageDeliveryState,
+    ) -> bool {
         let before = if delivery.is_dead { self.unreported_before } else { self.reported_before };
         let was_long_ago = updated_at < before && delivery.settled_at.is_none_or(|at| at < before);
         delivery.is_over(status) && was_long_ago
@@ -77,10 +82,10 @@ mod tests {
     use postway_domain::{EventKind, LaneId};
 
     use super::*;
-    use crate::journal::Detail;
+    use crate::journal::EventDetail;
 
-    fn expunge(reported_before: i64, unreported_before: i64) -> Expunge {
-        Expunge {
+    fn expunge(reported_before: i64, unreported_before: i64) -> ExpungeRequest {
+        ExpungeRequest {
             tenant: "acme".parse().unwrap(),
             reported_before: Time::from_millis(reported_before),
             unreported_before: Time::from_millis(unreported_before),
@@ -92,7 +97,7 @@ mod tests {
 
     #[test]
     fn only_what_has_ended_goes() {
-        for &status in Status::ALL {
+        for &status in MessageStatus::ALL {
             let takes =
                 expunge(100, 100).takes(status, Time::from_millis(50), MessageDeliveryState::default());
             assert_eq!(takes, status.is_final(), "{status:?}");
@@ -106,7 +111,7 @@ mod tests {
             ..MessageDeliveryState::default()
         };
         let takes = |updated_at, delivery| {
-            expunge(100, 10).takes(Status::Sent, Time::from_millis(updated_at), delivery)
+            expunge(100, 10).takes(MessageStatus::Sent, Time::from_millis(updated_at), delivery)
         };
         assert!(takes(99, MessageDeliveryState::default()) && !takes(100, MessageDeliveryState::default()));
         assert!(takes(50, delivery(99)) && !takes(50, delivery(100)));
@@ -124,8 +129,8 @@ mod tests {
     #[test]
     fn a_backlog_that_was_not_read_whole_may_hold_any_message() {
         let (known, other) = (MessageUid::from_bytes([1; 16]), MessageUid::from_bytes([2; 16]));
-        let mut page = Page::new(Time::from_millis(0));
-        page.add(page.at, LaneId::from_bytes([0; 16]), known, 1, EventKind::Sent, Detail::None);
+        let mut page = JournalPage::new(Time::from_millis(0));
+        page.add(page.at, LaneId::from_bytes([0; 16]), known, 1, EventKind::Sent, EventDetail::None);
         let mut backlog = FanOutBacklog::default();
         backlog.add(&page);
         assert!(backlog.holds(known) && !backlog.holds(other));

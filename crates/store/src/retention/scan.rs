@@ -10,15 +10,15 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use postway_domain::{MessageUid, Status, TenantId, Time};
+use postway_domain::{MessageStatus, MessageUid, TenantId, Time};
 
 use super::{delivery_state, rules::SLICE_MAX};
 use crate::{
     blob::BlobCursor,
     error::StoreError,
     queue::lane_upkeep::LaneWalks,
-    record::Expunge,
-    sql::{Session, Sql, decode::coded, values},
+    record::ExpungeRequest,
+    sql::{SqlSession, SqlText, decode::coded, values},
 };
 
 /// The number of messages read in one statement.
@@ -27,7 +27,7 @@ const PAGE_MESSAGES: u32 = 500;
 const LOOKED_MAX: u32 = 20_000;
 /// PostgreSQL would follow the ids of all tenants, because none is a constant in its plan, unless row values
 /// are compared.
-pub(crate) const PAGE: Sql = Sql::of_each(
+pub(crate) const PAGE: SqlText = SqlText::of_each(
     "SELECT uid, status, updated_at, version FROM message WHERE tenant = ? AND uid > ? AND tenant = ? AND uid <= ? \
      ORDER BY uid LIMIT ?",
     "SELECT uid, status, updated_at, version FROM message WHERE (tenant, uid) > (?, ?) AND (tenant, uid) <= (?, ?) \
@@ -72,9 +72,9 @@ impl RetentionScans {
 
 /// Continues a scan until there is a slice of messages that may be removed, or enough messages were examined.
 pub(crate) async fn find(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     walks: &RetentionScans,
-    expunge: &Expunge,
+    expunge: &ExpungeRequest,
 ) -> Result<Vec<SeenMessage>, StoreError> {
     let backlog = delivery_state::backlog(session, &expunge.tenant).await?;
     let limit = expunge.limit.min(SLICE_MAX) as usize;
@@ -111,17 +111,17 @@ pub(crate) async fn find(
 }
 
 async fn read_page(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     after: MessageUid,
     until: MessageUid,
-) -> Result<Vec<(SeenMessage, Status, Time)>, StoreError> {
+) -> Result<Vec<(SeenMessage, MessageStatus, Time)>, StoreError> {
     let tenant = tenant.as_str();
     let place = values![tenant, after.as_bytes(), tenant, until.as_bytes(), PAGE_MESSAGES];
     let rows = session.rows(PAGE, place).await?;
     let read = |row: &crate::sql::Row| {
         let seen = SeenMessage { uid: MessageUid::from_bytes(row.id16(0)?), version: row.int(3)? };
-        Ok((seen, coded(row.int(1)?, Status::from_code)?, row.time(2)?))
+        Ok((seen, coded(row.int(1)?, MessageStatus::from_code)?, row.time(2)?))
     };
     rows.iter().map(read).collect()
 }

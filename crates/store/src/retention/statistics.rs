@@ -4,20 +4,20 @@ use postway_domain::{TenantId, Time};
 
 use crate::{
     error::StoreError,
-    record::{Counts, StatisticsRow},
-    sql::{Row, Session, Sql, values},
+    record::{HourlyCounts, StatisticsRow},
+    sql::{Row, SqlSession, SqlText, values},
 };
 
-pub(crate) const LIST: Sql = Sql::same(
+pub(crate) const LIST: SqlText = SqlText::same(
     "SELECT hour, tenant, account, accepted, sent, failed, invalid, deferred, bounced, complained, suppressed, \
      queue_ms FROM statistic WHERE tenant = ? AND hour >= ? AND hour < ? ORDER BY hour, account",
 );
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[LIST];
+pub(crate) const STATEMENTS: &[SqlText] = &[LIST];
 
 /// A tenant's hours that begin in this period, for each account.
 pub(crate) async fn list(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     since: Time,
     until: Time,
@@ -27,7 +27,7 @@ pub(crate) async fn list(
 }
 
 fn read(row: &Row) -> Result<StatisticsRow, StoreError> {
-    let counts = Counts {
+    let counts = HourlyCounts {
         accepted: row.int(3)?,
         sent: row.int(4)?,
         failed: row.int(5)?,

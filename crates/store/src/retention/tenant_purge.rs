@@ -5,104 +5,108 @@ use postway_domain::TenantId;
 use crate::{
     error::StoreError,
     inbound,
-    record::Changed,
+    record::ChangeResult,
     retention::remove_parts,
-    sql::{Row, Session, Sql, Value, multi_row::Multi, values},
+    sql::{Row, SqlSession, SqlText, Value, multi_row::MultiRow, values},
 };
 
-const SLICE: Sql = Sql::same("SELECT uid FROM message WHERE tenant = ? ORDER BY uid LIMIT ?");
-const IS_DELETED: Sql = Sql::same("SELECT id FROM tenant WHERE id = ? AND deleted_at IS NOT NULL");
-static KEYS: Multi = Multi::new("DELETE FROM dedup WHERE uid IN (", 1, ")");
+const SLICE: SqlText = SqlText::same("SELECT uid FROM message WHERE tenant = ? ORDER BY uid LIMIT ?");
+const IS_DELETED: SqlText = SqlText::same("SELECT id FROM tenant WHERE id = ? AND deleted_at IS NOT NULL");
+static KEYS: MultiRow = MultiRow::new("DELETE FROM dedup WHERE uid IN (", 1, ")");
 /// Tables that may have as many rows as there are messages and are found by tenant only: the statement that
 /// selects a slice, and the deletion, which takes the last selected column as a list, after the others.
-static OF_TENANT_MANY: [(Sql, Multi); 11] = [
+static OF_TENANT_MANY: [(SqlText, MultiRow); 11] = [
     (
-        Sql::same("SELECT tag, uid FROM tag WHERE tenant = ? ORDER BY tag, uid LIMIT ?"),
-        Multi::new("DELETE FROM tag WHERE tenant = ? AND tag = ? AND uid IN (", 1, ")"),
+        SqlText::same("SELECT tag, uid FROM tag WHERE tenant = ? ORDER BY tag, uid LIMIT ?"),
+        MultiRow::new("DELETE FROM tag WHERE tenant = ? AND tag = ? AND uid IN (", 1, ")"),
     ),
     (
-        Sql::or_mysql(
+        SqlText::or_mysql(
             "SELECT kind, key FROM dedup WHERE tenant = ? ORDER BY kind, key LIMIT ?",
             "SELECT kind, `key` FROM dedup WHERE tenant = ? ORDER BY kind, `key` LIMIT ?",
         ),
-        Multi::new("DELETE FROM dedup WHERE tenant = ? AND kind = ? AND dedup.key IN (", 1, ")"),
+        MultiRow::new("DELETE FROM dedup WHERE tenant = ? AND kind = ? AND dedup.key IN (", 1, ")"),
     ),
     (
-        Sql::same("SELECT name FROM collapse WHERE tenant = ? ORDER BY name LIMIT ?"),
-        Multi::new("DELETE FROM collapse WHERE tenant = ? AND name IN (", 1, ")"),
+        SqlText::same("SELECT name FROM collapse WHERE tenant = ? ORDER BY name LIMIT ?"),
+        MultiRow::new("DELETE FROM collapse WHERE tenant = ? AND name IN (", 1, ")"),
     ),
     (
-        Sql::same("SELECT address FROM suppression WHERE tenant = ? ORDER BY address LIMIT ?"),
-        Multi::new("DELETE FROM suppression WHERE tenant = ? AND address IN (", 1, ")"),
+        SqlText::same("SELECT address FROM suppression WHERE tenant = ? ORDER BY address LIMIT ?"),
+        MultiRow::new("DELETE FROM suppression WHERE tenant = ? AND address IN (", 1, ")"),
     ),
     (
-        Sql::same(
+        SqlText::same(
             "SELECT pattern, stream FROM scoped_suppression WHERE tenant = ? ORDER BY pattern, stream LIMIT ?",
         ),
-        Multi::new("DELETE FROM scoped_suppression WHERE tenant = ? AND pattern = ? AND stream IN (", 1, ")"),
+        MultiRow::new(
+            "DELETE FROM scoped_suppression WHERE tenant = ? AND pattern = ? AND stream IN (",
+            1,
+            ")",
+        ),
     ),
     (
-        Sql::same("SELECT id FROM known_recipient WHERE tenant = ? ORDER BY id LIMIT ?"),
-        Multi::new("DELETE FROM known_recipient WHERE tenant = ? AND id IN (", 1, ")"),
+        SqlText::same("SELECT id FROM known_recipient WHERE tenant = ? ORDER BY id LIMIT ?"),
+        MultiRow::new("DELETE FROM known_recipient WHERE tenant = ? AND id IN (", 1, ")"),
     ),
     (
-        Sql::same("SELECT name, version FROM template WHERE tenant = ? ORDER BY name, version LIMIT ?"),
-        Multi::new("DELETE FROM template WHERE tenant = ? AND name = ? AND version IN (", 1, ")"),
+        SqlText::same("SELECT name, version FROM template WHERE tenant = ? ORDER BY name, version LIMIT ?"),
+        MultiRow::new("DELETE FROM template WHERE tenant = ? AND name = ? AND version IN (", 1, ")"),
     ),
     (
-        Sql::same("SELECT id FROM journal WHERE tenant = ? LIMIT ?"),
-        Multi::new("DELETE FROM journal WHERE tenant = ? AND id IN (", 1, ")"),
+        SqlText::same("SELECT id FROM journal WHERE tenant = ? LIMIT ?"),
+        MultiRow::new("DELETE FROM journal WHERE tenant = ? AND id IN (", 1, ")"),
     ),
     (
-        Sql::same("SELECT account, hour FROM statistic WHERE tenant = ? ORDER BY account, hour LIMIT ?"),
-        Multi::new("DELETE FROM statistic WHERE tenant = ? AND account = ? AND hour IN (", 1, ")"),
+        SqlText::same("SELECT account, hour FROM statistic WHERE tenant = ? ORDER BY account, hour LIMIT ?"),
+        MultiRow::new("DELETE FROM statistic WHERE tenant = ? AND account = ? AND hour IN (", 1, ")"),
     ),
     (
-        Sql::same(
+        SqlText::same(
             "SELECT mailbox, digest FROM inbound_seen WHERE tenant = ? ORDER BY mailbox, digest LIMIT ?",
         ),
-        Multi::new("DELETE FROM inbound_seen WHERE tenant = ? AND mailbox = ? AND digest IN (", 1, ")"),
+        MultiRow::new("DELETE FROM inbound_seen WHERE tenant = ? AND mailbox = ? AND digest IN (", 1, ")"),
     ),
     (
-        Sql::same("SELECT id FROM contact WHERE tenant = ? ORDER BY id LIMIT ?"),
-        Multi::new("DELETE FROM contact WHERE tenant = ? AND id IN (", 1, ")"),
+        SqlText::same("SELECT id FROM contact WHERE tenant = ? ORDER BY id LIMIT ?"),
+        MultiRow::new("DELETE FROM contact WHERE tenant = ? AND id IN (", 1, ")"),
     ),
 ];
-const OF_TENANT: [Sql; 15] = [
-    Sql::same("DELETE FROM stream WHERE tenant = ?"),
-    Sql::same("DELETE FROM oauth_state WHERE tenant = ?"),
-    Sql::same("DELETE FROM pace WHERE tenant = ?"),
-    Sql::same("DELETE FROM notification WHERE tenant = ?"),
-    Sql::same("DELETE FROM subscriber WHERE tenant = ?"),
-    Sql::same("DELETE FROM dkim_key WHERE tenant = ?"),
-    Sql::same("DELETE FROM rule WHERE tenant = ?"),
-    Sql::same("DELETE FROM mailbox WHERE tenant = ?"),
-    Sql::same("DELETE FROM mailbox_state WHERE tenant = ?"),
-    Sql::same("DELETE FROM tally WHERE tenant = ?"),
-    Sql::same("DELETE FROM spent WHERE tenant = ?"),
-    Sql::same("DELETE FROM circuit WHERE tenant = ?"),
-    Sql::same("DELETE FROM suspension WHERE tenant = ?"),
-    Sql::same("DELETE FROM api_key WHERE tenant = ?"),
-    Sql::same("DELETE FROM account WHERE tenant = ?"),
+const OF_TENANT: [SqlText; 15] = [
+    SqlText::same("DELETE FROM stream WHERE tenant = ?"),
+    SqlText::same("DELETE FROM oauth_state WHERE tenant = ?"),
+    SqlText::same("DELETE FROM pace WHERE tenant = ?"),
+    SqlText::same("DELETE FROM notification WHERE tenant = ?"),
+    SqlText::same("DELETE FROM subscriber WHERE tenant = ?"),
+    SqlText::same("DELETE FROM dkim_key WHERE tenant = ?"),
+    SqlText::same("DELETE FROM rule WHERE tenant = ?"),
+    SqlText::same("DELETE FROM mailbox WHERE tenant = ?"),
+    SqlText::same("DELETE FROM mailbox_state WHERE tenant = ?"),
+    SqlText::same("DELETE FROM tally WHERE tenant = ?"),
+    SqlText::same("DELETE FROM spent WHERE tenant = ?"),
+    SqlText::same("DELETE FROM circuit WHERE tenant = ?"),
+    SqlText::same("DELETE FROM suspension WHERE tenant = ?"),
+    SqlText::same("DELETE FROM api_key WHERE tenant = ?"),
+    SqlText::same("DELETE FROM account WHERE tenant = ?"),
 ];
 
 /// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     let many = OF_TENANT_MANY.iter().flat_map(|(slice, delete)| [*slice, delete.sample().into()]);
     [SLICE, IS_DELETED, KEYS.sample().into()].into_iter().chain(OF_TENANT).chain(many).collect()
 }
 
-/// Removes a slice, and when no slice is left, the remaining rows. [`Changed::Done`] while there may be more.
+/// Removes a slice, and when no slice is left, the remaining rows. [`ChangeResult::Done`] while there may be more.
 /// The tenant's own row stays, because the name was used, and so does the audit log. Its lanes are removed later,
 /// as all lanes without messages are.
 pub(crate) async fn purge(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
     limit: u32,
-) -> Result<Changed, StoreError> {
+) -> Result<ChangeResult, StoreError> {
     if session.rows(IS_DELETED, values![tenant.as_str()]).await?.is_empty() {
-        return Ok(Changed::Missing);
+        return Ok(ChangeResult::Missing);
     }
     let rows = session.rows(SLICE, values![tenant.as_str(), limit]).await?;
     let uids: Vec<[u8; 16]> = rows.iter().map(|row| row.id16(0)).collect::<Result<_, _>>()?;
@@ -111,7 +115,7 @@ pub(crate) async fn purge(
     }
     remove_parts(session, &uids).await?;
     if !uids.is_empty() || inbound::tenant_slice(session, tenant.as_str(), limit).await? > 0 {
-        return Ok(Changed::Done);
+        return Ok(ChangeResult::Done);
     }
     for (slice, delete) in &OF_TENANT_MANY {
         let rows = session.rows(*slice, values![tenant.as_str(), limit]).await?;
@@ -122,13 +126,13 @@ pub(crate) async fn purge(
             }
         }
         if !rows.is_empty() {
-            return Ok(Changed::Done);
+            return Ok(ChangeResult::Done);
         }
     }
     for sql in OF_TENANT {
         session.execute(sql, values![tenant.as_str()]).await?;
     }
-    Ok(Changed::Already)
+    Ok(ChangeResult::Already)
 }
 
 /// The last values of rows, grouped by the values before them.

@@ -9,12 +9,12 @@ use sqlx::{MySqlPool, PgPool, Row, SqlitePool, sqlite::SqliteConnectOptions};
 use super::{delivery_state, erase, expunge, scan, statistics, traces};
 use crate::{
     driver::{mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore},
-    sql::{Sql, numbered},
+    sql::{SqlText, numbered},
 };
 
 /// Each statement, and the index by which it must find: a tenant's slice must not cost what others keep, nor
 /// what the tenant has kept since.
-fn by_index() -> Vec<(Sql, &'static str)> {
+fn by_index() -> Vec<(SqlText, &'static str)> {
     vec![
         (scan::PAGE, "message_tenant"),
         (delivery_state::of_messages_sample(), "notification_message"),

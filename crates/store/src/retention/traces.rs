@@ -1,25 +1,25 @@
 //! What outlives a message for a time: its keys, its tombstone, and its entries in the journal.
 
 use aws_lc_rs::hmac;
-use postway_domain::{EmailAddress, MessageUid, Status, TenantId, Time};
+use postway_domain::{EmailAddress, MessageStatus, MessageUid, TenantId, Time};
 
 use crate::{
     error::StoreError,
-    record::Tombstone,
-    sql::{Row, Session, Sql, Value, decode::coded, multi_row::Multi, values},
+    record::MessageTombstone,
+    sql::{Row, SqlSession, SqlText, Value, decode::coded, multi_row::MultiRow, values},
 };
 
-const TOMBSTONE: Sql =
-    Sql::same("SELECT tenant, uid, status, recipients, expires_at FROM tombstone WHERE uid = ?");
+const TOMBSTONE: SqlText =
+    SqlText::same("SELECT tenant, uid, status, recipients, expires_at FROM tombstone WHERE uid = ?");
 /// One statement, so that a key that another writer takes over in between is not removed.
-pub(crate) const FORGET_KEYS: Sql = Sql::of_each(
+pub(crate) const FORGET_KEYS: SqlText = SqlText::of_each(
     "DELETE FROM dedup WHERE (tenant, kind, key) IN (SELECT tenant, kind, key FROM dedup WHERE expires_at <= ? \
      ORDER BY expires_at LIMIT ?)",
     "DELETE FROM dedup WHERE ctid = ANY (ARRAY(SELECT ctid FROM dedup WHERE expires_at <= ? \
      ORDER BY expires_at LIMIT ? FOR UPDATE SKIP LOCKED))",
     "DELETE FROM dedup WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
 );
-pub(crate) const FORGET_TOMBSTONES: Sql = Sql::of_each(
+pub(crate) const FORGET_TOMBSTONES: SqlText = SqlText::of_each(
     "DELETE FROM tombstone WHERE uid IN (SELECT uid FROM tombstone WHERE expires_at <= ? \
      ORDER BY expires_at LIMIT ?)",
     "DELETE FROM tombstone WHERE ctid = ANY (ARRAY(SELECT ctid FROM tombstone WHERE expires_at <= ? \
@@ -27,22 +27,22 @@ pub(crate) const FORGET_TOMBSTONES: Sql = Sql::of_each(
     "DELETE FROM tombstone WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
 );
 /// The first pages, whatever their age: pages are in the order of their time, or nearly so.
-pub(crate) const OLDEST_PAGES: Sql = Sql::same(
+pub(crate) const OLDEST_PAGES: SqlText = SqlText::same(
     "SELECT id, at FROM journal WHERE position <= \
      (SELECT p.position FROM progress p WHERE p.name = 'fan_out') ORDER BY position LIMIT ?",
 );
-static TRIM: Multi = Multi::new("DELETE FROM journal WHERE id IN (", 1, ")");
+static TRIM: MultiRow = MultiRow::new("DELETE FROM journal WHERE id IN (", 1, ")");
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[TOMBSTONE, FORGET_KEYS, FORGET_TOMBSTONES, OLDEST_PAGES];
+pub(crate) const STATEMENTS: &[SqlText] = &[TOMBSTONE, FORGET_KEYS, FORGET_TOMBSTONES, OLDEST_PAGES];
 
 #[cfg(test)]
-pub(crate) fn multi() -> Vec<&'static Multi> {
+pub(crate) fn multi() -> Vec<&'static MultiRow> {
     vec![&TRIM]
 }
 
-impl Tombstone {
+impl MessageTombstone {
     /// The digest that a tombstone keeps of a recipient: of tenant and lower-case address, under the key that
-    /// [`crate::record::Expunge`] gave.
+    /// [`crate::record::ExpungeRequest`] gave.
     pub fn digest(key: &[u8; 32], tenant: &TenantId, address: &str) -> [u8; 32] {
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key));
         context.update(tenant.as_str().as_bytes());
@@ -64,29 +64,29 @@ impl Tombstone {
 
 /// The tombstone of a message, if it has one.
 pub(crate) async fn tombstone(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     uid: MessageUid,
-) -> Result<Option<Tombstone>, StoreError> {
+) -> Result<Option<MessageTombstone>, StoreError> {
     let rows = session.rows(TOMBSTONE, values![uid.as_bytes()]).await?;
     rows.first().map(read_tombstone).transpose()
 }
 
-fn read_tombstone(row: &Row) -> Result<Tombstone, StoreError> {
+fn read_tombstone(row: &Row) -> Result<MessageTombstone, StoreError> {
     let (recipients, rest) = row.opt_bytes(3)?.unwrap_or_default().as_chunks();
     if !rest.is_empty() {
         return Err(StoreError::Unexpected("digests in a trace that are not 32 bytes each".to_owned()));
     }
-    Ok(Tombstone {
+    Ok(MessageTombstone {
         tenant: row.parsed(0)?,
         uid: MessageUid::from_bytes(row.id16(1)?),
-        status: coded(row.int(2)?, Status::from_code)?,
+        status: coded(row.int(2)?, MessageStatus::from_code)?,
         recipients: recipients.to_vec(),
         expires_at: row.time(4)?,
     })
 }
 
 /// Removes expired keys and tombstones, `limit` of each. Returns the number of both.
-pub(crate) async fn forget(session: &mut dyn Session, now: Time, limit: u32) -> Result<usize, StoreError> {
+pub(crate) async fn forget(session: &mut dyn SqlSession, now: Time, limit: u32) -> Result<usize, StoreError> {
     let mut forgotten = 0;
     for sql in [FORGET_KEYS, FORGET_TOMBSTONES] {
         forgotten += session.execute(sql, values![now, limit]).await?;
@@ -97,7 +97,7 @@ pub(crate) async fn forget(session: &mut dyn Session, now: Time, limit: u32) -> 
 /// Removes the oldest pages that were fanned out, while they are older than `before`. Returns the number of
 /// pages.
 pub(crate) async fn trim_journal(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     before: Time,
     limit: u32,
 ) -> Result<usize, StoreError> {
@@ -122,16 +122,16 @@ mod tests {
     #[test]
     fn a_recipient_is_known_in_any_case_and_by_its_tenant_and_key_only() {
         let (acme, globex): (TenantId, TenantId) = ("acme".parse().unwrap(), "globex".parse().unwrap());
-        let digest = Tombstone::digest(&[1; 32], &acme, "Ann@Example.org");
-        let trace = Tombstone {
+        let digest = MessageTombstone::digest(&[1; 32], &acme, "Ann@Example.org");
+        let trace = MessageTombstone {
             tenant: acme.clone(),
             uid: MessageUid::from_bytes([1; 16]),
-            status: Status::Sent,
+            status: MessageStatus::Sent,
             recipients: vec![digest],
             expires_at: Time::from_millis(0),
         };
         assert!(trace.is_of(&[1; 32], "ann@example.ORG"));
         assert!(!trace.is_of(&[1; 32], "bob@example.org") && !trace.is_of(&[2; 32], "ann@example.org"));
-        assert_ne!(digest, Tombstone::digest(&[1; 32], &globex, "ann@example.org"));
+        assert_ne!(digest, MessageTombstone::digest(&[1; 32], &globex, "ann@example.org"));
     }
 }

@@ -4,14 +4,14 @@ use std::{any::type_name, str::FromStr};
 
 use bytes::Bytes;
 use postway_domain::{
-    EmailAddress, Incarnation, State, Status,
+    EmailAddress, Incarnation, MessageState, MessageStatus,
     dsn::DsnWishes,
-    message::{OnDoubt, Wait},
+    message::{OnDoubt, ScheduleReason},
 };
 
 use crate::{
     error::StoreError,
-    record::{BlobRef, Body, Kept},
+    record::{BlobRef, BodyLocation, StoredBody},
 };
 
 pub(crate) fn id16(bytes: &[u8]) -> Result<[u8; 16], StoreError> {
@@ -43,8 +43,16 @@ pub(crate) fn on_doubt(code: i64) -> OnDoubt {
     if code == OnDoubt::Hold as i64 { OnDoubt::Hold } else { OnDoubt::Resend }
 }
 
-pub(crate) fn state(status: i64, wait: Option<i64>, wire_committed: bool) -> Result<State, StoreError> {
-    Ok(State::from_parts(coded(status, Status::from_code)?, wait.and_then(Wait::from_code), wire_committed))
+pub(crate) fn state(
+    status: i64,
+    wait: Option<i64>,
+    wire_committed: bool,
+) -> Result<MessageState, StoreError> {
+    Ok(MessageState::from_parts(
+        coded(status, MessageStatus::from_code)?,
+        wait.and_then(ScheduleReason::from_code),
+        wire_committed,
+    ))
 }
 
 pub(crate) fn tags(json: Option<&str>) -> Result<Vec<String>, StoreError> {
@@ -60,13 +68,17 @@ pub(crate) fn dsn_wishes(json: Option<&str>) -> Option<DsnWishes> {
 }
 
 /// Where the bytes of a message are stored: in the row, with their number, or in a blob.
-pub(crate) fn kept(has_inline: bool, blob: Option<&str>, size: Option<i64>) -> Result<Kept, StoreError> {
+pub(crate) fn kept(
+    has_inline: bool,
+    blob: Option<&str>,
+    size: Option<i64>,
+) -> Result<BodyLocation, StoreError> {
     let size = u64::try_from(size.unwrap_or(0))
         .map_err(|_| StoreError::Unexpected("a stored size below zero".to_owned()))?;
     Ok(match blob {
-        Some(name) => Kept::Blob(BlobRef { name: parsed(name)?, size }),
-        None if has_inline => Kept::Inline(size),
-        None => Kept::Nowhere,
+        Some(name) => BodyLocation::Blob(BlobRef { name: parsed(name)?, size }),
+        None if has_inline => BodyLocation::Inline(size),
+        None => BodyLocation::Nowhere,
     })
 }
 
@@ -75,11 +87,11 @@ pub(crate) fn body(
     inline: Option<Bytes>,
     blob: Option<&str>,
     size: Option<i64>,
-) -> Result<Option<Body>, StoreError> {
+) -> Result<Option<StoredBody>, StoreError> {
     Ok(match (kept(inline.is_some(), blob, size)?, inline) {
-        (Kept::Blob(blob), _) => Some(Body::Blob(blob)),
-        (Kept::Inline(_), Some(bytes)) => Some(Body::Inline(bytes)),
-        (Kept::Inline(_) | Kept::Nowhere, _) => None,
+        (BodyLocation::Blob(blob), _) => Some(StoredBody::Blob(blob)),
+        (BodyLocation::Inline(_), Some(bytes)) => Some(StoredBody::Inline(bytes)),
+        (BodyLocation::Inline(_) | BodyLocation::Nowhere, _) => None,
     })
 }
 

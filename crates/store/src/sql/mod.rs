@@ -17,7 +17,7 @@ pub(crate) mod waiting_lanes;
 use async_trait::async_trait;
 use postway_domain::Time;
 
-use crate::{error::StoreError, record::Changed};
+use crate::{error::StoreError, record::ChangeResult};
 
 pub(crate) use row::Row;
 pub(crate) use session::{MysqlSession, PostgresSession, SqliteSession, bound, in_time, without_nul};
@@ -103,13 +103,13 @@ pub(crate) use values;
 
 /// A statement, in one form, two or three.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sql {
+pub(crate) struct SqlText {
     pub sqlite: &'static str,
     pub postgres: &'static str,
     pub mysql: &'static str,
 }
 
-impl Sql {
+impl SqlText {
     /// One text for all three databases.
     pub const fn same(text: &'static str) -> Self {
         Self { sqlite: text, postgres: text, mysql: text }
@@ -134,7 +134,7 @@ impl Sql {
     }
 }
 
-impl From<&'static str> for Sql {
+impl From<&'static str> for SqlText {
     fn from(text: &'static str) -> Self {
         Self::same(text)
     }
@@ -142,16 +142,16 @@ impl From<&'static str> for Sql {
 
 /// A connection, perhaps inside a transaction.
 #[async_trait]
-pub(crate) trait Session: Send {
+pub(crate) trait SqlSession: Send {
     /// Runs a statement. Returns the number of affected rows.
-    async fn execute(&mut self, sql: Sql, values: Vec<Value>) -> Result<u64, StoreError>;
+    async fn execute(&mut self, sql: SqlText, values: Vec<Value>) -> Result<u64, StoreError>;
 
     /// Inserts a row; `false` if its key is taken. MySQL reports that with an error, which undoes only the
     /// statement; for the others the text must say `ON CONFLICT DO NOTHING`.
-    async fn insert(&mut self, sql: Sql, values: Vec<Value>) -> Result<bool, StoreError>;
+    async fn insert(&mut self, sql: SqlText, values: Vec<Value>) -> Result<bool, StoreError>;
 
     /// Runs a query.
-    async fn rows(&mut self, sql: Sql, values: Vec<Value>) -> Result<Vec<Row>, StoreError>;
+    async fn rows(&mut self, sql: SqlText, values: Vec<Value>) -> Result<Vec<Row>, StoreError>;
 }
 
 /// Replaces `?` by `$1`, `$2`, … No text of ours has a question mark with another meaning.
@@ -167,13 +167,13 @@ pub(crate) fn numbered(text: &str) -> String {
 }
 
 /// The result of an insert, from whether the row is new.
-pub(crate) fn is_new(new: bool) -> Changed {
-    if new { Changed::Done } else { Changed::Exists }
+pub(crate) fn is_new(new: bool) -> ChangeResult {
+    if new { ChangeResult::Done } else { ChangeResult::Exists }
 }
 
 /// The result of an update or a deletion, from the number of affected rows.
-pub(crate) fn was_there(rows: u64) -> Changed {
-    if rows == 0 { Changed::Missing } else { Changed::Done }
+pub(crate) fn was_there(rows: u64) -> ChangeResult {
+    if rows == 0 { ChangeResult::Missing } else { ChangeResult::Done }
 }
 
 #[cfg(test)]

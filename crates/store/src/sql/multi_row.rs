@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use crate::sql::Sql;
+use crate::sql::SqlText;
 
 /// Below this, there is a statement for each row count.
 const EXACT: usize = 16;
@@ -14,7 +14,7 @@ const POWER_MAX: u32 = 7;
 const TEXTS: usize = EXACT + (POWER_MAX - EXACT.ilog2() + 1) as usize;
 
 /// A statement whose list of rows grows with the data.
-pub(crate) struct Multi {
+pub(crate) struct MultiRow {
     head: &'static str,
     row: RepeatedPart,
     tail: &'static str,
@@ -38,7 +38,7 @@ fn shape(rows: usize) -> (usize, usize) {
     (1 << power, EXACT + (power - EXACT.ilog2()) as usize)
 }
 
-impl Multi {
+impl MultiRow {
     /// `head`, then rows of `columns` placeholders, then `tail`. One column makes a plain list.
     pub const fn new(head: &'static str, columns: usize, tail: &'static str) -> Self {
         Self {
@@ -95,27 +95,26 @@ impl Multi {
 }
 
 /// The same statement for each database.
-pub(crate) struct MultiSql {
-    pub sqlite: Multi,
-    pub postgres: Multi,
-    pub mysql: Multi,
+pub(crate) struct MultiRowSql {
+    pub sqlite: MultiRow,
+    pub postgres: MultiRow,
+    pub mysql: MultiRow,
 }
 
-impl MultiSql {
+impl MultiRowSql {
     /// Splits `items` into runs, each with the statement for its length.
-    pub fn runs<'a, T>(&'static self, items: &'a [T]) -> impl Iterator<Item = (Sql, &'a [T])> {
+    pub fn runs<'a, T>(&'static self, items: &'a [T]) -> impl Iterator<Item = (SqlText, &'a [T])> {
         // The lengths of runs depend only on the number of items, so they are the same for all three.
         let others = self.postgres.runs(items).zip(self.mysql.runs(items));
-        self.sqlite
-            .runs(items)
-            .zip(others)
-            .map(|((sqlite, run), ((postgres, _), (mysql, _)))| (Sql::of_each(sqlite, postgres, mysql), run))
+        self.sqlite.runs(items).zip(others).map(|((sqlite, run), ((postgres, _), (mysql, _)))| {
+            (SqlText::of_each(sqlite, postgres, mysql), run)
+        })
     }
 
     /// One of its texts, for a test that prepares every statement.
     #[cfg(test)]
-    pub fn sample(&'static self) -> Sql {
-        Sql::of_each(self.sqlite.sample(), self.postgres.sample(), self.mysql.sample())
+    pub fn sample(&'static self) -> SqlText {
+        SqlText::of_each(self.sqlite.sample(), self.postgres.sample(), self.mysql.sample())
     }
 }
 
@@ -123,10 +122,10 @@ impl MultiSql {
 mod tests {
     use super::*;
 
-    static PAIRS: Multi = Multi::new("INSERT INTO t VALUES ", 2, " RETURNING a");
+    static PAIRS: MultiRow = MultiRow::new("INSERT INTO t VALUES ", 2, " RETURNING a");
 
-    static EITHER: Multi =
-        Multi::of_pieces("SELECT 1 FROM t WHERE ", "(a = ? AND b = ?)", " OR ", " LIMIT 1");
+    static EITHER: MultiRow =
+        MultiRow::of_pieces("SELECT 1 FROM t WHERE ", "(a = ? AND b = ?)", " OR ", " LIMIT 1");
 
     #[test]
     fn pieces_are_repeated_as_they_are() {

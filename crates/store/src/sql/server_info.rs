@@ -6,7 +6,7 @@ use crate::sql::durability::DurabilityRisk;
 
 /// Facts about a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct ServerInfo {
     /// Its version text.
     pub version: String,
     /// Its clock; `None` if it uses the clock of this machine.
@@ -17,7 +17,7 @@ pub struct Facts {
     pub risks: Vec<DurabilityRisk>,
 }
 
-impl Facts {
+impl ServerInfo {
     pub(crate) fn new(version: String, at_ms: Option<i64>, bytes: i64) -> Self {
         let bytes = u64::try_from(bytes).unwrap_or(0);
         Self { version, at: at_ms.map(Time::from_millis), bytes, risks: Vec::new() }

@@ -1,4 +1,4 @@
-//! [`Session`] for the three drivers.
+//! [`SqlSession`] for the three drivers.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use sqlx::{
     postgres::PgRow, sqlite::SqliteRow,
 };
 
-use super::{Row, Session, Sql, Value, numbered};
+use super::{Row, SqlSession, SqlText, Value, numbered};
 use crate::error::StoreError;
 
 /// Converts a driver's error.
@@ -43,14 +43,14 @@ macro_rules! session {
         }
 
         #[async_trait]
-        impl<C: DerefMut<Target = $connection> + Send> Session for $name<C> {
-            async fn execute(&mut self, sql: Sql, values: Vec<Value>) -> Result<u64, StoreError> {
+        impl<C: DerefMut<Target = $connection> + Send> SqlSession for $name<C> {
+            async fn execute(&mut self, sql: SqlText, values: Vec<Value>) -> Result<u64, StoreError> {
                 let done =
                     in_time(bound!(sqlx::query($text(&sql)), values, $fit).execute(&mut *self.conn)).await?;
                 done.map(|done| done.rows_affected()).map_err(self.failed)
             }
 
-            async fn insert(&mut self, sql: Sql, values: Vec<Value>) -> Result<bool, StoreError> {
+            async fn insert(&mut self, sql: SqlText, values: Vec<Value>) -> Result<bool, StoreError> {
                 match in_time(bound!(sqlx::query($text(&sql)), values, $fit).execute(&mut *self.conn)).await?
                 {
                     Ok(done) => Ok(done.rows_affected() == 1),
@@ -59,7 +59,7 @@ macro_rules! session {
                 }
             }
 
-            async fn rows(&mut self, sql: Sql, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
+            async fn rows(&mut self, sql: SqlText, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
                 let rows = in_time(bound!(sqlx::query($text(&sql)), values, $fit).fetch_all(&mut *self.conn))
                     .await?;
                 let rows = rows.map_err(self.failed)?;
@@ -88,9 +88,9 @@ macro_rules! session {
     };
 }
 
-session!(SqliteSession, SqliteConnection, SqliteRow, Sql::sqlite_text, identity, decode_sqlite);
+session!(SqliteSession, SqliteConnection, SqliteRow, SqlText::sqlite_text, identity, decode_sqlite);
 session!(PostgresSession, PgConnection, PgRow, postgres_text, without_nul, decode_postgres);
-session!(MysqlSession, MySqlConnection, MySqlRow, Sql::mysql_text, identity, decode_mysql);
+session!(MysqlSession, MySqlConnection, MySqlRow, SqlText::mysql_text, identity, decode_mysql);
 
 /// The longest wait for a statement: more than any server here allows, for servers that are gone.
 const STATEMENT_LASTS_MAX: Duration = Duration::from_secs(60);
@@ -124,7 +124,7 @@ fn kind_of(name: &str) -> SqlColumnKind {
 }
 
 /// PostgreSQL's form of a text. The number of texts is limited, so each form is made once and cached.
-fn postgres_text(sql: &Sql) -> &'static str {
+fn postgres_text(sql: &SqlText) -> &'static str {
     let text = sql.postgres;
     static FORMS: LazyLock<Mutex<HashMap<&'static str, &'static str>>> = LazyLock::new(Mutex::default);
     let mut forms = FORMS.lock().unwrap_or_else(PoisonError::into_inner);

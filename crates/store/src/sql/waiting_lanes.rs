@@ -9,14 +9,14 @@
 
 use postway_domain::{LaneId, LaneRange};
 
-use super::{Session, Sql, Value, multi_row::Multi, values};
+use super::{SqlSession, SqlText, Value, multi_row::MultiRow, values};
 use crate::{error::StoreError, record::AccountKey};
 
 /// The most rows of one step of a walk. The statement names the number.
 const WALK_ROWS: usize = 256;
 
 /// Each look-up names the whole index in its order: PostgreSQL would take another index.
-pub(crate) const WALK: Sql = Sql::or_mysql(
+pub(crate) const WALK: SqlText = SqlText::or_mysql(
     "WITH RECURSIVE waiting (lane, number) AS (SELECT (SELECT m.lane FROM message m WHERE m.due_at IS NOT NULL \
      AND m.lane >= ? ORDER BY m.lane, m.due_at, m.uid LIMIT 1), 1 UNION ALL SELECT (SELECT m.lane FROM message m \
      WHERE m.due_at IS NOT NULL AND m.lane > w.lane ORDER BY m.lane, m.due_at, m.uid LIMIT 1), w.number + 1 \
@@ -27,18 +27,18 @@ pub(crate) const WALK: Sql = Sql::or_mysql(
 const _: () = assert!(WALK_ROWS == 256);
 
 /// Which of some lanes are the account's: two accounts may share a range.
-static OF_ACCOUNT: Multi =
-    Multi::new("SELECT id FROM lane WHERE tenant = ? AND account = ? AND id IN (", 1, ")");
+static OF_ACCOUNT: MultiRow =
+    MultiRow::new("SELECT id FROM lane WHERE tenant = ? AND account = ? AND id IN (", 1, ")");
 
 /// Every text of this module, for tests that prepare them.
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     vec![WALK, OF_ACCOUNT.sample().into()]
 }
 
 /// The lanes of a range in which mail waits, in the order of their ids; the words of each are still to be checked.
 pub(crate) async fn waiting_lanes(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     range: LaneRange,
 ) -> Result<Vec<LaneId>, StoreError> {
     waiting_lanes_up_to(session, range, usize::MAX).await
@@ -46,7 +46,7 @@ pub(crate) async fn waiting_lanes(
 
 /// The first lanes of a range in which mail waits: at least `enough` of them, if there are as many.
 pub(crate) async fn waiting_lanes_up_to(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     range: LaneRange,
     enough: usize,
 ) -> Result<Vec<LaneId>, StoreError> {
@@ -68,7 +68,7 @@ pub(crate) async fn waiting_lanes_up_to(
 
 /// Whether mail of an account waits in the range of its lanes.
 pub(crate) async fn has_waiting(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     key: &AccountKey,
     mut range: LaneRange,
 ) -> Result<bool, StoreError> {

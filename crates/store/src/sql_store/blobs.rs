@@ -1,13 +1,13 @@
-//! [`Blobs`] over SQL.
+//! [`BlobNameStore`] over SQL.
 
 use async_trait::async_trait;
 use postway_domain::Time;
 
-use super::Portable;
+use super::SqlStore;
 use crate::{
     blob::{BlobCursor, BlobJob, read_page},
     error::StoreError,
-    port::Blobs,
+    port::BlobNameStore,
     record::BlobName,
 };
 
@@ -24,7 +24,7 @@ const WALK_BOUNDS: BlobWalkBounds = BlobWalkBounds { page: 500, most: 100_000 };
 /// Continues where the last call stopped, and starts again after the newest blob, until enough blobs are
 /// found, enough were examined, or all were.
 async fn find_unreferenced(
-    store: &impl Portable,
+    store: &impl SqlStore,
     before: Time,
     limit: usize,
     bounds: BlobWalkBounds,
@@ -60,7 +60,7 @@ async fn find_unreferenced(
 }
 
 #[async_trait]
-impl<T: Portable> Blobs for T {
+impl<T: SqlStore> BlobNameStore for T {
     async fn reserve_blob(&self, digest: [u8; 32], size: u64, now: Time) -> Result<BlobName, StoreError> {
         let reserved = self.writers().write_blobs(BlobJob::Reserve(digest, size, now)).await?;
         let name = reserved.into_iter().next();
@@ -94,7 +94,7 @@ mod tests {
         },
         driver::sqlite::SqliteStore,
         port::Store,
-        record::{BlobRef, Body},
+        record::{BlobRef, StoredBody},
     };
 
     /// However many blobs are in use: each call examines a bounded number, and continues where the last one
@@ -112,7 +112,7 @@ mod tests {
                 unused.push(name);
                 continue;
             }
-            let body = Body::Blob(BlobRef { name, size: 9 });
+            let body = StoredBody::Blob(BlobRef { name, size: 9 });
             stage::accept(&store, Sample::new(n.into()).content(|content| content.raw = body)).await;
         }
         let find = |limit| find_unreferenced(&*sqlite, at(100), limit, BlobWalkBounds { page: 2, most: 4 });

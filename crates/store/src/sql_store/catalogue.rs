@@ -1,20 +1,20 @@
-//! [`Catalogue`] over SQL.
+//! [`CatalogueStore`] over SQL.
 
 use async_trait::async_trait;
 use postway_domain::{
     DkimKey, KnownRecipient, MessageUid, RecipientId, RecipientKey, Template, TemplateName, TenantId,
 };
 
-use super::Portable;
+use super::SqlStore;
 use crate::{
     content::{dkim_keys, links, recipients, templates},
     error::StoreError,
-    port::Catalogue,
-    record::{BlobName, Link},
+    port::CatalogueStore,
+    record::{BlobName, FileLink},
 };
 
 #[async_trait]
-impl<T: Portable> Catalogue for T {
+impl<T: SqlStore> CatalogueStore for T {
     async fn template(
         &self,
         tenant: &TenantId,
@@ -69,7 +69,7 @@ impl<T: Portable> Catalogue for T {
         dkim_keys::list(&mut *self.reader().await?, tenant, domain).await
     }
 
-    async fn link(&self, uid: MessageUid, blob: &BlobName) -> Result<Option<Link>, StoreError> {
+    async fn link(&self, uid: MessageUid, blob: &BlobName) -> Result<Option<FileLink>, StoreError> {
         links::find(&mut *self.reader().await?, uid, blob).await
     }
 }

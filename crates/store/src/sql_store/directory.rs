@@ -1,33 +1,33 @@
-//! [`Directory`] over SQL.
+//! [`DirectoryStore`] over SQL.
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use postway_domain::{
-    Account, AccountId, AccountLimits, ApiKey, KeyDigest, Span, Status, Tenant, TenantId, Time,
+    Account, AccountId, AccountLimits, ApiKey, KeyDigest, LimitSpan, MessageStatus, Tenant, TenantId, Time,
     id::{AuditId, BatchCode, SessionId},
     oauth::{OAuthOwner, OAuthState},
 };
 
-use super::Portable;
+use super::SqlStore;
 use crate::{
     admin::{accounts, audit, blocked, keys, oauth, sessions, suppressions, suspensions, tenants},
     error::StoreError,
-    port::Directory,
+    port::DirectoryStore,
     queue::rate_limit,
     record::{
-        AccountGate, AccountKey, AuditEntry, BatchView, Changed, Circuit, DirectoryChange, Suppression,
-        Suspension, Used,
+        AccountGate, AccountKey, AuditEntry, BatchRecord, ChangeResult, DirectoryChange, LimitUse,
+        OpenCircuit, SuppressionRecord, SuspensionRecord,
     },
 };
 
 #[async_trait]
-impl<T: Portable> Directory for T {
+impl<T: SqlStore> DirectoryStore for T {
     async fn change(
         &self,
         change: DirectoryChange,
         audit: Option<AuditEntry>,
-    ) -> Result<Changed, StoreError> {
+    ) -> Result<ChangeResult, StoreError> {
         self.writers().change(change, audit).await
     }
 
@@ -75,7 +75,7 @@ impl<T: Portable> Directory for T {
         oauth::list(&mut *self.reader().await?).await
     }
 
-    async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<Suspension>, StoreError> {
+    async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<SuspensionRecord>, StoreError> {
         suspensions::list(&mut *self.reader().await?, tenant).await
     }
 
@@ -84,7 +84,7 @@ impl<T: Portable> Directory for T {
         tenant: &TenantId,
         after: Option<&BatchCode>,
         limit: u32,
-    ) -> Result<Vec<BatchView>, StoreError> {
+    ) -> Result<Vec<BatchRecord>, StoreError> {
         suspensions::batches(&mut *self.reader().await?, tenant, after, limit).await
     }
 
@@ -92,7 +92,7 @@ impl<T: Portable> Directory for T {
         &self,
         tenant: &TenantId,
         code: &BatchCode,
-    ) -> Result<BTreeMap<Status, i64>, StoreError> {
+    ) -> Result<BTreeMap<MessageStatus, i64>, StoreError> {
         suspensions::batch_states(&mut *self.reader().await?, tenant, code).await
     }
 
@@ -114,11 +114,15 @@ impl<T: Portable> Directory for T {
         tenant: &TenantId,
         after: Option<&str>,
         limit: u32,
-    ) -> Result<Vec<Suppression>, StoreError> {
+    ) -> Result<Vec<SuppressionRecord>, StoreError> {
         suppressions::list(&mut *self.reader().await?, tenant, after, limit).await
     }
 
-    async fn suppression(&self, tenant: &TenantId, address: &str) -> Result<Option<Suppression>, StoreError> {
+    async fn suppression(
+        &self,
+        tenant: &TenantId,
+        address: &str,
+    ) -> Result<Option<SuppressionRecord>, StoreError> {
         suppressions::find(&mut *self.reader().await?, tenant, address).await
     }
 
@@ -131,11 +135,11 @@ impl<T: Portable> Directory for T {
         audit::list(&mut *self.reader().await?, tenant, before, limit).await
     }
 
-    async fn circuit(&self, key: &AccountKey) -> Result<Option<Circuit>, StoreError> {
+    async fn circuit(&self, key: &AccountKey) -> Result<Option<OpenCircuit>, StoreError> {
         suspensions::circuit(&mut *self.reader().await?, key).await
     }
 
-    async fn circuits(&self, tenant: Option<&TenantId>) -> Result<Vec<Circuit>, StoreError> {
+    async fn circuits(&self, tenant: Option<&TenantId>) -> Result<Vec<OpenCircuit>, StoreError> {
         suspensions::circuits(&mut *self.reader().await?, tenant).await
     }
 
@@ -144,7 +148,7 @@ impl<T: Portable> Directory for T {
         key: &AccountKey,
         limits: &AccountLimits,
         now: Time,
-    ) -> Result<Vec<(Span, Used)>, StoreError> {
+    ) -> Result<Vec<(LimitSpan, LimitUse)>, StoreError> {
         rate_limit::used(&mut *self.reader().await?, key, limits, now).await
     }
 }

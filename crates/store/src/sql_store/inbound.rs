@@ -1,22 +1,22 @@
-//! [`Inbound`] over SQL.
+//! [`InboundStore`] over SQL.
 
 use async_trait::async_trait;
 use postway_domain::{
-    Contact, Incarnation, MessageUid, Rule, TenantId, Time, WatchedMailbox,
+    Contact, InboundRule, Incarnation, MessageUid, TenantId, Time, WatchedMailbox,
     id::{ContactId, MailboxId, RuleId},
 };
 
-use super::Portable;
+use super::SqlStore;
 use crate::{
     error::StoreError,
     inbound::{
-        Handled, InboundJob, claim, contacts, cursor, mailboxes, mails, message_lookup, receipts, rules,
+        InboundAnswer, InboundJob, claim, contacts, cursor, mailboxes, mails, message_lookup, receipts, rules,
     },
-    port::Inbound,
+    port::InboundStore,
     record::{
-        Body, Changed, InboundFilter, InboundRecord, InboundReplay, InboundView, MailboxKey, MailboxNote,
-        MailboxState, ReaderDecision, ReceiptPlace, ReceiptView, Registered, Registration, RouteRequest,
-        RouteState, Routed, ToRoute, Traced,
+        ChangeResult, InboundFilter, InboundMailResult, InboundRecord, InboundReplay, InboundView,
+        MailToProcess, MailboxKey, MailboxNote, MailboxPage, MailboxState, ProcessRequest, ProcessingState,
+        ReaderDecision, ReceiptPlace, RegistrationResult, StoredBody, StoredReceipt, TracedMessage,
     },
     retention::{RetainJob, SLICE_MAX, inbound_mail},
 };
@@ -25,27 +25,30 @@ fn mismatched() -> StoreError {
     StoreError::Unexpected("the writer answered another question about mail that came in".into())
 }
 
-async fn counted(store: &impl Portable, job: InboundJob) -> Result<u32, StoreError> {
+async fn counted(store: &impl SqlStore, job: InboundJob) -> Result<u32, StoreError> {
     match store.writers().inbound(job).await? {
-        Handled::Count(count) => Ok(count),
+        InboundAnswer::Count(count) => Ok(count),
         _ => Err(mismatched()),
     }
 }
 
-async fn changed(store: &impl Portable, job: InboundJob) -> Result<Changed, StoreError> {
+async fn changed(store: &impl SqlStore, job: InboundJob) -> Result<ChangeResult, StoreError> {
     match store.writers().inbound(job).await? {
-        Handled::Changed(changed) => Ok(changed),
+        InboundAnswer::Changed(changed) => Ok(changed),
         _ => Err(mismatched()),
     }
 }
 
 /// Writes a reader's decision.
-pub(crate) async fn decide(store: &impl Portable, decision: ReaderDecision) -> Result<Changed, StoreError> {
+pub(crate) async fn decide(
+    store: &impl SqlStore,
+    decision: ReaderDecision,
+) -> Result<ChangeResult, StoreError> {
     changed(store, InboundJob::Decide(decision)).await
 }
 
 #[async_trait]
-impl<T: Portable> Inbound for T {
+impl<T: SqlStore> InboundStore for T {
     async fn mailboxes(&self, tenant: Option<&TenantId>) -> Result<Vec<WatchedMailbox>, StoreError> {
         mailboxes::list(&mut *self.reader().await?, tenant).await
     }
@@ -58,9 +61,9 @@ impl<T: Portable> Inbound for T {
         mailboxes::find(&mut *self.reader().await?, key).await
     }
 
-    async fn register(&self, page: Registration) -> Result<Registered, StoreError> {
+    async fn register(&self, page: MailboxPage) -> Result<RegistrationResult, StoreError> {
         match self.writers().inbound(InboundJob::Register(page)).await? {
-            Handled::Registered(registered) => Ok(registered),
+            InboundAnswer::Registered(registered) => Ok(registered),
             _ => Err(mismatched()),
         }
     }
@@ -69,20 +72,20 @@ impl<T: Portable> Inbound for T {
         self.writers().inbound(InboundJob::Note(note)).await.map(drop)
     }
 
-    async fn route_state(&self, now: Time) -> Result<RouteState, StoreError> {
+    async fn route_state(&self, now: Time) -> Result<ProcessingState, StoreError> {
         claim::state(&mut *self.reader().await?, now).await
     }
 
-    async fn claim_inbound(&self, request: RouteRequest) -> Result<Vec<ToRoute>, StoreError> {
+    async fn claim_inbound(&self, request: ProcessRequest) -> Result<Vec<MailToProcess>, StoreError> {
         match self.writers().inbound(InboundJob::Claim(request)).await? {
-            Handled::Claimed(claimed) => Ok(claimed),
+            InboundAnswer::Claimed(claimed) => Ok(claimed),
             _ => Err(mismatched()),
         }
     }
 
-    async fn settle_inbound(&self, routed: Vec<Routed>) -> Result<Vec<bool>, StoreError> {
+    async fn settle_inbound(&self, routed: Vec<InboundMailResult>) -> Result<Vec<bool>, StoreError> {
         match self.writers().inbound(InboundJob::Settle(routed)).await? {
-            Handled::Held(held) => Ok(held),
+            InboundAnswer::Held(held) => Ok(held),
             _ => Err(mismatched()),
         }
     }
@@ -95,11 +98,15 @@ impl<T: Portable> Inbound for T {
         self.handover().inbound_woken().await;
     }
 
-    async fn rules(&self, tenant: &TenantId, mailbox: Option<&MailboxId>) -> Result<Vec<Rule>, StoreError> {
+    async fn rules(
+        &self,
+        tenant: &TenantId,
+        mailbox: Option<&MailboxId>,
+    ) -> Result<Vec<InboundRule>, StoreError> {
         rules::list(&mut *self.reader().await?, tenant, mailbox).await
     }
 
-    async fn rule(&self, tenant: &TenantId, id: &RuleId) -> Result<Option<Rule>, StoreError> {
+    async fn rule(&self, tenant: &TenantId, id: &RuleId) -> Result<Option<InboundRule>, StoreError> {
         rules::find(&mut *self.reader().await?, tenant, id).await
     }
 
@@ -139,7 +146,11 @@ impl<T: Portable> Inbound for T {
         mails::find(&mut *self.reader().await?, tenant, uid).await
     }
 
-    async fn inbound_raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+    async fn inbound_raw(
+        &self,
+        tenant: &TenantId,
+        uid: MessageUid,
+    ) -> Result<Option<StoredBody>, StoreError> {
         mails::raw(&mut *self.reader().await?, tenant, uid).await
     }
 
@@ -148,7 +159,7 @@ impl<T: Portable> Inbound for T {
         tenant: &TenantId,
         uid: MessageUid,
         now: Time,
-    ) -> Result<Changed, StoreError> {
+    ) -> Result<ChangeResult, StoreError> {
         changed(self, InboundJob::Replay(tenant.clone(), uid, now)).await
     }
 
@@ -161,11 +172,11 @@ impl<T: Portable> Inbound for T {
         tenant: &TenantId,
         uid: MessageUid,
         now: Time,
-    ) -> Result<Changed, StoreError> {
+    ) -> Result<ChangeResult, StoreError> {
         changed(self, InboundJob::Resolve(tenant.clone(), uid, now)).await
     }
 
-    async fn traced(&self, uids: &[MessageUid]) -> Result<Vec<Traced>, StoreError> {
+    async fn traced(&self, uids: &[MessageUid]) -> Result<Vec<TracedMessage>, StoreError> {
         message_lookup::find(&mut *self.reader().await?, uids).await
     }
 
@@ -175,7 +186,7 @@ impl<T: Portable> Inbound for T {
         uid: MessageUid,
         after: Option<ReceiptPlace>,
         limit: u32,
-    ) -> Result<Vec<ReceiptView>, StoreError> {
+    ) -> Result<Vec<StoredReceipt>, StoreError> {
         receipts::page(&mut *self.reader().await?, tenant, uid, after, limit).await
     }
 
@@ -184,7 +195,7 @@ impl<T: Portable> Inbound for T {
         tenant: &TenantId,
         uid: MessageUid,
         digest: [u8; 32],
-    ) -> Result<Option<Body>, StoreError> {
+    ) -> Result<Option<StoredBody>, StoreError> {
         receipts::raw(&mut *self.reader().await?, tenant, uid, digest).await
     }
 

@@ -1,5 +1,5 @@
 //! The port for every SQL database, made of the statements that are the same for all of them. Each file
-//! implements one trait of the port for every type that implements [`Portable`]. Changes go to the writers,
+//! implements one trait of the port for every type that implements [`SqlStore`]. Changes go to the writers,
 //! reads to a reading connection.
 
 mod blobs;
@@ -19,13 +19,13 @@ use async_trait::async_trait;
 pub(crate) use statements::statements;
 
 use crate::{
-    engine::Writers, error::StoreError, queue::hand_over::HandOver, retention::RetentionScans, sql::Session,
-    view_definitions,
+    engine::Writers, error::StoreError, queue::hand_over::HandOver, retention::RetentionScans,
+    sql::SqlSession, view_definitions,
 };
 
-/// A store whose database speaks SQL through [`Session`].
+/// A store whose database speaks SQL through [`SqlSession`].
 #[async_trait]
-pub(crate) trait Portable: Send + Sync {
+pub(crate) trait SqlStore: Send + Sync {
     /// The writers, for changes.
     fn writers(&self) -> &Writers;
     /// Hand-over and wake-ups.
@@ -37,10 +37,10 @@ pub(crate) trait Portable: Send + Sync {
         true
     }
     /// A reading connection.
-    async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError>;
+    async fn reader(&self) -> Result<Box<dyn SqlSession + '_>, StoreError>;
 }
 
 /// Whether the database has compatibility views, in whatever schema.
-pub(crate) async fn are_installed(store: &impl Portable) -> Result<bool, StoreError> {
+pub(crate) async fn are_installed(store: &impl SqlStore) -> Result<bool, StoreError> {
     view_definitions::find_installed(&mut *store.reader().await?).await
 }

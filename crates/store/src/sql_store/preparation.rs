@@ -1,18 +1,18 @@
-//! [`Prepare`] over SQL.
+//! [`PreparationStore`] over SQL.
 
 use async_trait::async_trait;
 use postway_domain::Time;
 
-use super::Portable;
+use super::SqlStore;
 use crate::{
     error::StoreError,
-    port::Prepare,
+    port::PreparationStore,
     queue::preparation,
     record::{PreparationState, PrepareRequest, ToPrepare},
 };
 
 #[async_trait]
-impl<T: Portable> Prepare for T {
+impl<T: SqlStore> PreparationStore for T {
     async fn preparation_state(&self, now: Time) -> Result<PreparationState, StoreError> {
         preparation::state(&mut *self.reader().await?, now).await
     }

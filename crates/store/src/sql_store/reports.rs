@@ -1,41 +1,41 @@
-//! [`Report`] over SQL.
+//! [`ReportStore`] over SQL.
 
 use async_trait::async_trait;
-use postway_domain::{Event, Incarnation, MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
+use postway_domain::{Incarnation, MessageEvent, MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
 
-use super::Portable;
+use super::SqlStore;
 use crate::{
     error::StoreError,
     failpoint::crash_point,
-    port::Report,
+    port::ReportStore,
     record::{
-        BegunCall, DeliveryPage, DueSubscriber, Fate, FeedEvent, FeedPosition, NotificationKey,
-        NotificationState, NotificationView, Notified, ReportRequest, ReportState, ResendPage, ResendRequest,
-        ToNotify,
+        BegunCall, DeliveryPage, DueSubscriber, FeedEvent, FeedPosition, MessageOutcomes, NotificationKey,
+        NotificationResult, NotificationState, NotificationView, ReportRequest, ReportState, ResendPage,
+        ResendRequest, ToNotify,
     },
-    reporting::{ReportJob, Reported, delivery_log, feed, notifications, outcomes, resend, subscribers},
+    reporting::{ReportAnswer, ReportJob, delivery_log, feed, notifications, outcomes, resend, subscribers},
 };
 
 fn mismatched() -> StoreError {
     StoreError::Unexpected("the writer answered another question about reports".into())
 }
 
-async fn counted(store: &impl Portable, job: ReportJob) -> Result<u32, StoreError> {
+async fn counted(store: &impl SqlStore, job: ReportJob) -> Result<u32, StoreError> {
     match store.writers().report(job).await? {
-        Reported::Count(count) => Ok(count),
-        Reported::Claimed(_) | Reported::Held(_) => Err(mismatched()),
+        ReportAnswer::Count(count) => Ok(count),
+        ReportAnswer::Claimed(_) | ReportAnswer::Held(_) => Err(mismatched()),
     }
 }
 
-async fn applied(store: &impl Portable, job: ReportJob) -> Result<Vec<bool>, StoreError> {
+async fn applied(store: &impl SqlStore, job: ReportJob) -> Result<Vec<bool>, StoreError> {
     match store.writers().report(job).await? {
-        Reported::Held(applied) => Ok(applied),
-        Reported::Claimed(_) | Reported::Count(_) => Err(mismatched()),
+        ReportAnswer::Held(applied) => Ok(applied),
+        ReportAnswer::Claimed(_) | ReportAnswer::Count(_) => Err(mismatched()),
     }
 }
 
 #[async_trait]
-impl<T: Portable> Report for T {
+impl<T: SqlStore> ReportStore for T {
     async fn sequence(&self, limit: u32) -> Result<u32, StoreError> {
         counted(self, ReportJob::Sequence(limit)).await
     }
@@ -67,8 +67,8 @@ impl<T: Portable> Report for T {
 
     async fn claim_notifications(&self, request: ReportRequest) -> Result<Vec<ToNotify>, StoreError> {
         match self.writers().report(ReportJob::Claim(request)).await? {
-            Reported::Claimed(claimed) => Ok(claimed),
-            Reported::Count(_) | Reported::Held(_) => Err(mismatched()),
+            ReportAnswer::Claimed(claimed) => Ok(claimed),
+            ReportAnswer::Count(_) | ReportAnswer::Held(_) => Err(mismatched()),
         }
     }
 
@@ -76,7 +76,7 @@ impl<T: Portable> Report for T {
         applied(self, ReportJob::Begin(begun)).await
     }
 
-    async fn settle_notifications(&self, notified: Vec<Notified>) -> Result<Vec<bool>, StoreError> {
+    async fn settle_notifications(&self, notified: Vec<NotificationResult>) -> Result<Vec<bool>, StoreError> {
         applied(self, ReportJob::Settle(notified)).await
     }
 
@@ -109,7 +109,11 @@ impl<T: Portable> Report for T {
         delivery_log::of_message(&mut *self.reader().await?, tenant, uid).await
     }
 
-    async fn fates(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<Fate>, StoreError> {
+    async fn fates(
+        &self,
+        tenant: &TenantId,
+        uids: &[MessageUid],
+    ) -> Result<Vec<MessageOutcomes>, StoreError> {
         outcomes::fates(&mut *self.reader().await?, tenant, uids).await
     }
 
@@ -125,7 +129,7 @@ impl<T: Portable> Report for T {
         &self,
         tenant: &TenantId,
         uids: &[MessageUid],
-    ) -> Result<Vec<(MessageUid, Event)>, StoreError> {
+    ) -> Result<Vec<(MessageUid, MessageEvent)>, StoreError> {
         outcomes::news(&mut *self.reader().await?, tenant, uids).await
     }
 

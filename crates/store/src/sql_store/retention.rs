@@ -1,24 +1,24 @@
-//! [`Retain`] over SQL.
+//! [`RetentionStore`] over SQL.
 
 use async_trait::async_trait;
 use postway_domain::{MessageUid, TenantId, Time};
 
-use super::Portable;
+use super::SqlStore;
 use crate::{
     error::StoreError,
-    port::Retain,
+    port::RetentionStore,
     queue::lane_upkeep,
-    record::{Erased, Expunge, LaneUpkeep, StatisticsRow, Tombstone},
+    record::{ErasureCounts, ExpungeRequest, LaneUpkeep, MessageTombstone, StatisticsRow},
     retention::{RetainJob, SLICE_MAX, delivery_state, erase, inbound_mail, scan, statistics, traces},
 };
 
 /// The number of rows that a job removed.
-fn removed(done: Erased) -> u32 {
+fn removed(done: ErasureCounts) -> u32 {
     u32::try_from(done.removed).unwrap_or(u32::MAX)
 }
 
 #[async_trait]
-impl<T: Portable> Retain for T {
+impl<T: SqlStore> RetentionStore for T {
     async fn trim_journal(&self, before: Time, limit: u32) -> Result<u32, StoreError> {
         self.writers().retain(RetainJob::TrimJournal(before, limit.min(SLICE_MAX))).await.map(removed)
     }
@@ -27,7 +27,7 @@ impl<T: Portable> Retain for T {
         self.writers().retain(RetainJob::TrimAudit(before, limit.min(SLICE_MAX))).await.map(removed)
     }
 
-    async fn tombstone(&self, uid: MessageUid) -> Result<Option<Tombstone>, StoreError> {
+    async fn tombstone(&self, uid: MessageUid) -> Result<Option<MessageTombstone>, StoreError> {
         traces::tombstone(&mut *self.reader().await?, uid).await
     }
 
@@ -35,7 +35,7 @@ impl<T: Portable> Retain for T {
         self.writers().retain(RetainJob::ForgetTraces(now, limit.min(SLICE_MAX))).await.map(removed)
     }
 
-    async fn expunge(&self, expunge: Expunge) -> Result<u32, StoreError> {
+    async fn expunge(&self, expunge: ExpungeRequest) -> Result<u32, StoreError> {
         let seen = scan::find(&mut *self.reader().await?, self.walks(), &expunge).await?;
         if seen.is_empty() {
             return Ok(0);
@@ -49,7 +49,7 @@ impl<T: Portable> Retain for T {
         address: &str,
         now: Time,
         limit: u32,
-    ) -> Result<Erased, StoreError> {
+    ) -> Result<ErasureCounts, StoreError> {
         let mut session = self.reader().await?;
         // Both counts use the same backlog, and waiting messages are counted first, so that a message that is
         // left is not missed between them.
@@ -62,7 +62,7 @@ impl<T: Portable> Retain for T {
             inbound_mail::find_named(&mut *session, tenant, address, &backlog, room).await?;
         drop(session);
         let found = (seen.len() + mails.len()) as i64;
-        let mut erased = Erased::default();
+        let mut erased = ErasureCounts::default();
         if found > 0 {
             let job = RetainJob::Erase(tenant.clone(), address.to_owned(), now, seen, mails);
             erased = self.writers().retain(job).await?;

@@ -12,11 +12,11 @@ use crate::{
     reading::{queue_stats, search},
     reporting,
     retention::{self, tenant_purge},
-    sql::{Sql, waiting_lanes},
+    sql::{SqlText, waiting_lanes},
 };
 
 /// Every such statement.
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<SqlText> {
     let listed = [
         accounts::STATEMENTS,
         audit::STATEMENTS,
@@ -36,7 +36,7 @@ pub(crate) fn statements() -> Vec<Sql> {
     ];
     let multi =
         preparation::multi().into_iter().chain([&deleted_recipients::DEPARTED]).chain(suspensions::multi());
-    let multi: Vec<Sql> = multi.map(|multi| multi.sample().into()).collect();
+    let multi: Vec<SqlText> = multi.map(|multi| multi.sample().into()).collect();
     [
         listed.concat(),
         multi,

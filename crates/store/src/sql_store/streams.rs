@@ -1,18 +1,18 @@
-//! [`Streams`] over SQL.
+//! [`StreamStore`] over SQL.
 
 use async_trait::async_trait;
 use postway_domain::{MailStream, TenantId, id::StreamId};
 
-use super::{Portable, inbound};
+use super::{SqlStore, inbound};
 use crate::{
     admin::{scoped_suppressions, streams},
     error::StoreError,
-    port::Streams,
-    record::{Changed, ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionScope},
+    port::StreamStore,
+    record::{ChangeResult, ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionScope},
 };
 
 #[async_trait]
-impl<T: Portable> Streams for T {
+impl<T: SqlStore> StreamStore for T {
     async fn streams(
         &self,
         tenant: &TenantId,
@@ -42,7 +42,7 @@ impl<T: Portable> Streams for T {
         scoped_suppressions::find(&mut *self.reader().await?, scope).await
     }
 
-    async fn decide(&self, decision: ReaderDecision) -> Result<Changed, StoreError> {
+    async fn decide(&self, decision: ReaderDecision) -> Result<ChangeResult, StoreError> {
         inbound::decide(self, decision).await
     }
 }

@@ -1,6 +1,6 @@
 //! Fragments that several views share, by the names that the texts have in braces.
 
-use postway_domain::Status;
+use postway_domain::MessageStatus;
 
 /// Parts that several views share. Codes of states, kinds and notifications are those of the domain; see the
 /// assertions below.
@@ -31,7 +31,7 @@ pub(crate) const SHARED: [(&str, &str); 14] = [
          OR (n.kind IN (3, 8, 13, 14, 15, 31) AND m.status <> 5) THEN 1 ELSE 0 END) = 1 THEN 2 ELSE 0 END \
          FROM {notification} n WHERE n.uid = m.uid) ELSE 0 END",
     ),
-    // The latest event about the callback, as `postway_domain::reference::told_000` has it.
+    // The latest event about the callback, as `postway_domain::reference::callback_progress_000` has it.
     (
         "called",
         "CASE WHEN m.status IN ({ended}) THEN CASE (SELECT e.kind FROM {event} e WHERE e.uid = m.uid \
@@ -90,15 +90,27 @@ pub(crate) const SHARED: [(&str, &str); 14] = [
 ];
 
 const _: () = {
-    use postway_domain::{EventKind as Kind, InboundState, message::Wait};
+    use postway_domain::{EventKind as Kind, InboundState, message::ScheduleReason};
 
     use crate::record::NotificationState;
-    assert!(Status::Ready as i64 == 2 && Status::Scheduled as i64 == 3 && Status::Sent as i64 == 5);
-    assert!(Status::Failed as i64 == 6 && Wait::Retry as i64 == 2 && InboundState::Routed as i64 == 2);
-    assert!(Status::Suppressed as i64 == 9 && Status::Cancelled as i64 == 10 && Status::Expired as i64 == 11);
-    assert!(Status::Captured as i64 == 12 && Kind::Captured as i64 == 31);
+    assert!(
+        MessageStatus::Ready as i64 == 2
+            && MessageStatus::Scheduled as i64 == 3
+            && MessageStatus::Sent as i64 == 5
+    );
+    assert!(
+        MessageStatus::Failed as i64 == 6
+            && ScheduleReason::Retry as i64 == 2
+            && InboundState::Routed as i64 == 2
+    );
+    assert!(
+        MessageStatus::Suppressed as i64 == 9
+            && MessageStatus::Cancelled as i64 == 10
+            && MessageStatus::Expired as i64 == 11
+    );
+    assert!(MessageStatus::Captured as i64 == 12 && Kind::Captured as i64 == 31);
     assert!(NotificationState::Calling as i64 == 1 && NotificationState::Acknowledged as i64 == 3);
-    assert!(Status::InDoubt as i64 == 8 && Kind::Ready as i64 == 4 && Kind::InDoubt as i64 == 10);
+    assert!(MessageStatus::InDoubt as i64 == 8 && Kind::Ready as i64 == 4 && Kind::InDoubt as i64 == 10);
     assert!(Kind::Invalid as i64 == 3 && Kind::Scheduled as i64 == 5 && Kind::Sending as i64 == 6);
     assert!(Kind::Sent as i64 == 7 && Kind::Failed as i64 == 8 && Kind::Resent as i64 == 11);
     assert!(Kind::Resolved as i64 == 12 && Kind::Cancelled as i64 == 13 && Kind::Expired as i64 == 14);

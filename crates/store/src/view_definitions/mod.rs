@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::{
     error::StoreError,
-    sql::{Session, Sql, values},
+    sql::{SqlSession, SqlText, values},
 };
 
 /// The longest wait for a connection, or for a lock on a view in use.
@@ -88,7 +88,7 @@ pub(crate) fn error_text(error: &::sqlx::Error) -> String {
 }
 
 /// Finds our views by their mark, or by the tables they show. The mark is bound once in each text.
-const INSTALLED: Sql = Sql::of_each(
+const INSTALLED: SqlText = SqlText::of_each(
     "SELECT 1 FROM sqlite_schema WHERE type = 'view' AND instr(sql, ?) > 0 LIMIT 1",
     "SELECT CAST(1 AS BIGINT) FROM pg_class WHERE relkind = 'v' AND relname = 'monitored_emails_tasks' \
      AND obj_description(oid, 'pg_class') = ? LIMIT 1",
@@ -97,7 +97,7 @@ const INSTALLED: Sql = Sql::of_each(
 );
 
 /// Whether the database has views of ours, in whatever schema.
-pub(crate) async fn find_installed(session: &mut dyn Session) -> Result<bool, StoreError> {
+pub(crate) async fn find_installed(session: &mut dyn SqlSession) -> Result<bool, StoreError> {
     Ok(!session.rows(INSTALLED, values![template::MARK]).await?.is_empty())
 }
 

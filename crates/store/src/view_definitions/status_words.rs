@@ -2,11 +2,11 @@
 //! written a second time in SQL.
 
 use postway_domain::{
-    EventKind, InboundState, State,
-    message::Wait,
+    EventKind, InboundState, MessageState,
+    message::ScheduleReason,
     reference::{
-        Forwarded, Sense, Standing, Told, Trial, event_004, history_000, status_000, status_001, status_002,
-        status_004,
+        CallbackProgress, EventConsequence, ForwardOutcome, RetryExpectation, Status001Basis, event_004,
+        history_000, status_000, status_001, status_002, status_004,
     },
 };
 
@@ -20,63 +20,70 @@ pub(crate) struct StatusWordRow {
 }
 
 /// What can accompany a state: every distinction that the views make.
-fn told_of(state: State) -> &'static [Told] {
+fn told_of(state: MessageState) -> &'static [CallbackProgress] {
     match state.status().is_final() {
-        true => &[Told::No, Told::Calling, Told::Acknowledged],
-        false => &[Told::No],
+        true => &[CallbackProgress::NotBegun, CallbackProgress::Calling, CallbackProgress::Acknowledged],
+        false => &[CallbackProgress::NotBegun],
     }
 }
 
-fn standings_of(state: State) -> &'static [Standing] {
+fn standings_of(state: MessageState) -> &'static [Status001Basis] {
     match state {
-        State::Ready => &[Standing::Plain, Standing::Suspended],
-        State::Scheduled(_) => &[Standing::Plain, Standing::Suspended, Standing::Due],
-        State::Sent => &[Standing::Plain, Standing::Bounced, Standing::Reported],
-        state if state.status().is_final() => &[Standing::Plain, Standing::Reported],
-        _ => &[Standing::Plain],
-    }
-}
-
-fn trials_of(state: State) -> &'static [Trial] {
-    match state {
-        State::Ready | State::InDoubt => &[Trial::Plain, Trial::Again],
-        _ => &[Trial::Plain],
-    }
-}
-
-fn forwarded_of(state: InboundState) -> &'static [Forwarded] {
-    match state {
-        InboundState::Routed => {
-            &[Forwarded::Nothing, Forwarded::Sent, Forwarded::Unknown, Forwarded::Open, Forwarded::Failed]
+        MessageState::Ready => &[Status001Basis::Plain, Status001Basis::Suspended],
+        MessageState::Scheduled(_) => {
+            &[Status001Basis::Plain, Status001Basis::Suspended, Status001Basis::Due]
         }
-        _ => &[Forwarded::Nothing],
+        MessageState::Sent => &[Status001Basis::Plain, Status001Basis::Bounced, Status001Basis::Reported],
+        state if state.status().is_final() => &[Status001Basis::Plain, Status001Basis::Reported],
+        _ => &[Status001Basis::Plain],
     }
 }
 
-fn senses_of(kind: EventKind) -> &'static [Sense] {
+fn trials_of(state: MessageState) -> &'static [RetryExpectation] {
+    match state {
+        MessageState::Ready | MessageState::InDoubt => &[RetryExpectation::Plain, RetryExpectation::Again],
+        _ => &[RetryExpectation::Plain],
+    }
+}
+
+fn forwarded_of(state: InboundState) -> &'static [ForwardOutcome] {
+    match state {
+        InboundState::Routed => &[
+            ForwardOutcome::Nothing,
+            ForwardOutcome::Sent,
+            ForwardOutcome::Unknown,
+            ForwardOutcome::Open,
+            ForwardOutcome::Failed,
+        ],
+        _ => &[ForwardOutcome::Nothing],
+    }
+}
+
+fn senses_of(kind: EventKind) -> &'static [EventConsequence] {
     match kind {
         EventKind::Resolved | EventKind::Notifying | EventKind::Notified => {
-            &[Sense::Plain, Sense::Sent, Sense::Failed]
+            &[EventConsequence::Plain, EventConsequence::Sent, EventConsequence::Failed]
         }
-        EventKind::Scheduled => &[Sense::Plain, Sense::Retry, Sense::Intake],
-        EventKind::Ready | EventKind::InDoubt => &[Sense::Plain, Sense::Retry],
-        EventKind::Replayed => &[Sense::Plain, Sense::Intake],
-        _ => &[Sense::Plain],
+        EventKind::Scheduled => &[EventConsequence::Plain, EventConsequence::Retry, EventConsequence::Intake],
+        EventKind::Ready | EventKind::InDoubt => &[EventConsequence::Plain, EventConsequence::Retry],
+        EventKind::Replayed => &[EventConsequence::Plain, EventConsequence::Intake],
+        _ => &[EventConsequence::Plain],
     }
 }
 
 /// The rows that a view joins to find its words.
 pub(crate) fn rows(view: &str) -> Vec<StatusWordRow> {
     // A message in `sending` has one code, whether its dot is allowed or not.
-    let states = State::ALL.iter().filter(|state| **state != State::Sending { wire_committed: true });
-    let of_state = |state: State, mark: i64, word| {
-        let wait = state.wait().map_or(0, Wait::code);
+    let states =
+        MessageState::ALL.iter().filter(|state| **state != MessageState::Sending { wire_committed: true });
+    let of_state = |state: MessageState, mark: i64, word| {
+        let wait = state.wait().map_or(0, ScheduleReason::code);
         StatusWordRow { code: state.status().code(), wait, mark, word }
     };
-    let of_event = |words: fn(EventKind, Sense) -> Option<&'static str>| {
+    let of_event = |words: fn(EventKind, EventConsequence) -> Option<&'static str>| {
         let kinds =
             EventKind::ALL.iter().flat_map(|kind| senses_of(*kind).iter().map(move |it| (*kind, *it)));
-        let row = |(kind, sense): (EventKind, Sense)| {
+        let row = |(kind, sense): (EventKind, EventConsequence)| {
             words(kind, sense).map(|word| StatusWordRow {
                 code: kind.code(),
                 wait: 0,

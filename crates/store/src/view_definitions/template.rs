@@ -5,8 +5,8 @@
 //! their rows). Names in double quotes get the quotes of the database.
 
 use postway_domain::{
-    Status,
-    message::reason::{NO_RECEIPT, UNSAID},
+    MessageStatus,
+    message::reason::{NO_REASON, NO_RECEIPT},
     reference::{BOUNCED, moves},
 };
 
@@ -174,8 +174,8 @@ impl ViewsLocation {
             // reads as the table.
             ("rows", ViewsDialect::Mysql) => format!("(SELECT * FROM {})", self.table(argument)),
             ("rows", _) => self.table(argument),
-            ("ended", _) => codes(Status::is_final),
-            ("unsent", _) => codes(|status| status.is_final() && status != Status::Sent),
+            ("ended", _) => codes(MessageStatus::is_final),
+            ("unsent", _) => codes(|status| status.is_final() && status != MessageStatus::Sent),
             ("moves", _) => moves().map(|kind| kind.code().to_string()).collect::<Vec<_>>().join(", "),
             ("later", ViewsDialect::Sqlite) => format!("MAX({first}, COALESCE({last}, 0))"),
             ("later", _) => format!("GREATEST({first}, COALESCE({last}, 0))"),
@@ -189,7 +189,7 @@ impl ViewsLocation {
             ("id", ViewsDialect::Mysql) if self.has_column => format!("c.{INDEX_COLUMN}"),
             ("id", _) => self.expand("COALESCE(c.client_id, {uuid:c.uid})", view),
             ("no_receipt", _) => format!("'{NO_RECEIPT}'"),
-            ("unsaid", _) => format!("'{UNSAID}'"),
+            ("unsaid", _) => format!("'{NO_REASON}'"),
             ("bounced", _) => format!("'{BOUNCED}'"),
             ("now", ViewsDialect::Postgres) => {
                 "(extract(epoch FROM clock_timestamp()) * 1000)::bigint".to_owned()
@@ -306,8 +306,8 @@ impl ViewsLocation {
 }
 
 /// The codes of some statuses, for a list.
-fn codes(of: impl Fn(Status) -> bool) -> String {
-    let chosen = Status::ALL.iter().filter(|status| of(**status));
+fn codes(of: impl Fn(MessageStatus) -> bool) -> String {
+    let chosen = MessageStatus::ALL.iter().filter(|status| of(**status));
     chosen.map(|status| status.code().to_string()).collect::<Vec<_>>().join(", ")
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postway_e2e::{ALLOW_LOOPBACK, Gateway, PATIENCE, eventually, node_env};
-use postway_testkit::{HttpSource, Reply, SmtpSink, mariadb::MariaDb};
+use postway_testkit::{HttpSource, SmtpSink, SourceReply, mariadb::MariaDb};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -17,8 +17,11 @@ const AT_ONCE: Duration = Duration::from_secs(5);
 async fn a_kill_during_the_call_leaves_its_trace_and_only_success_acknowledges() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
     let receiver = HttpSource::start().await;
-    let (_never, held) = Reply::status(200).held();
-    receiver.serve_in_turn("/callback", vec![held, Reply::redirect(302, "/elsewhere"), Reply::status(204)]);
+    let (_never, held) = SourceReply::status(200).held();
+    receiver.serve_in_turn(
+        "/callback",
+        vec![held, SourceReply::redirect(302, "/elsewhere"), SourceReply::status(204)],
+    );
     let mut moved = Moved::start(sink.port(), &[ALLOW_LOOPBACK]).await?;
     moved.call_back(&receiver).await?;
     moved.post(&id(1), json!({})).await?;
@@ -48,7 +51,7 @@ async fn a_kill_during_the_call_leaves_its_trace_and_only_success_acknowledges()
 async fn after_two_nodes_have_stopped_in_order_the_next_start_calls_at_once() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
     let receiver = HttpSource::start().await;
-    receiver.serve("/callback", Reply::status(200));
+    receiver.serve("/callback", SourceReply::status(200));
     let url = MariaDb::shared().create_database();
     let env = |name| [node_env(&url, name), vec![ALLOW_LOOPBACK]].concat();
     let mut first = Gateway::start_with(&env("first.example")).await?;

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, ensure};
 use futures::future::join_all;
 use postway_e2e::{PATIENCE, eventually};
-use postway_testkit::{Action, Hold, SmtpSink, Verb};
+use postway_testkit::{SinkAction, SinkPause, SinkVerb, SmtpSink};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -104,7 +104,7 @@ async fn look_ups_by_status_and_by_id_read_little_of_a_grown_table() -> anyhow::
 /// Requirements 20, 21.
 #[tokio::test]
 async fn of_many_who_change_a_mail_at_once_one_does_and_a_late_one_is_told() -> anyhow::Result<()> {
-    let at_dot = Hold::new();
+    let at_dot = SinkPause::new();
     let sink = SmtpSink::builder().rcpt("nobody@", "550 5.1.1 no such user here").start().await;
     let moved = Moved::start(sink.port(), &[]).await?;
     moved.post(&id(1), json!({"to": "nobody@example.net"})).await?;
@@ -148,8 +148,9 @@ async fn of_many_who_change_a_mail_at_once_one_does_and_a_late_one_is_told() -> 
 async fn a_locked_row_is_passed_over_and_the_others_go_oldest_first() -> anyhow::Result<()> {
     const MAILS: usize = 60;
     const LOCKED: usize = 3;
-    let at_dot = Hold::new();
-    let sink = SmtpSink::builder().once(Verb::Dot, Action::Hold(at_dot.clone()).recorded()).start().await;
+    let at_dot = SinkPause::new();
+    let sink =
+        SmtpSink::builder().once(SinkVerb::Dot, SinkAction::Hold(at_dot.clone()).recorded()).start().await;
     let moved = Moved::start(sink.port(), &[]).await?;
     moved.gateway.patch("/v1/accounts/relay", json!({"max_connections": 1})).await?;
     moved.gateway.post("/v1/tenants/default/suspend", json!({})).await?;

@@ -1,7 +1,7 @@
 //! "Stati Disponibili": each of the eleven states is seen in door and table, and is the last row of its history.
 
 use postway_e2e::{ALLOW_LOOPBACK, PATIENCE, eventually};
-use postway_testkit::{Action, Hold, HttpSource, Reply, SmtpSink, Verb};
+use postway_testkit::{HttpSource, SinkAction, SinkPause, SinkVerb, SmtpSink, SourceReply};
 use serde_json::json;
 
 use super::{Moved, id};
@@ -13,7 +13,7 @@ const AT_ONCE: usize = 8;
 #[tokio::test]
 async fn accepted_and_intaking_tell_what_waits_for_its_files() -> anyhow::Result<()> {
     let (sink, source) = (SmtpSink::start().await, HttpSource::start().await);
-    let (gate, held) = Reply::ok("a file").held();
+    let (gate, held) = SourceReply::ok("a file").held();
     let moved = Moved::start(sink.port(), &[ALLOW_LOOPBACK]).await?;
     for n in 1..=AT_ONCE + 2 {
         source.serve(&format!("/{n}"), held.clone());
@@ -47,7 +47,10 @@ async fn accepted_and_intaking_tell_what_waits_for_its_files() -> anyhow::Result
     assert!(invalid["reason"].as_str().is_some_and(|reason| reason.contains("404")), "{invalid:#}");
     assert_eq!(moved.history(&id(90))?, ["ACCEPTED", "INTAKING", "INVALID"]);
     // One whose source asks for a moment waits for intake again, and is not ready.
-    source.serve_in_turn("/later", vec![Reply::status(503).header("retry-after", "60"), Reply::ok("x")]);
+    source.serve_in_turn(
+        "/later",
+        vec![SourceReply::status(503).header("retry-after", "60"), SourceReply::ok("x")],
+    );
     let file = json!([{"filename": "a.txt", "url": source.url("/later")}]);
     moved.post(&id(91), json!({"attachments": file})).await?;
     eventually("a wait for intake", async || Ok((moved.history(&id(91))?.len() == 3).then_some(()))).await?;
@@ -59,14 +62,15 @@ async fn accepted_and_intaking_tell_what_waits_for_its_files() -> anyhow::Result
 /// Requirements 2, 5, 6, 8, 10, 28–36, 38.
 #[tokio::test]
 async fn the_other_nine_states_are_seen_in_door_and_table() -> anyhow::Result<()> {
-    let at_dot = Hold::new();
+    let at_dot = SinkPause::new();
     let sink = SmtpSink::builder()
         .rcpt("nobody@", "550 5.1.1 no such user here")
-        .once(Verb::Dot, Action::Hold(at_dot.clone()).recorded())
+        .once(SinkVerb::Dot, SinkAction::Hold(at_dot.clone()).recorded())
         .start()
         .await;
     let receiver = HttpSource::start().await;
-    let ((first, sent), (second, failed)) = (Reply::status(204).held(), Reply::status(200).held());
+    let ((first, sent), (second, failed)) =
+        (SourceReply::status(204).held(), SourceReply::status(200).held());
     receiver.serve_in_turn("/callback", vec![sent, failed]);
     let moved = Moved::start(sink.port(), &[ALLOW_LOOPBACK]).await?;
 

@@ -3,15 +3,15 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_e2e::{Gateway, eventually, node_env, text};
-use postway_testkit::{HttpSource, Reply, postgres::PostgresDatabase};
+use postway_testkit::{HttpSource, SourceReply, postgres::PostgresDatabase};
 use serde_json::{Value, json};
 
 use super::{SEND_PATH, logged, mail, pipeline, refused, said, send, taken};
 
 /// An answer of the service with a name and a sentence.
-fn says(status: u16, name: &str, message: &str) -> Reply {
+fn says(status: u16, name: &str, message: &str) -> SourceReply {
     let headers = vec![("x-amzn-ErrorType".to_owned(), name.to_owned())];
-    Reply::Whole { status, headers, body: json!({"message": message}).to_string().into_bytes() }
+    SourceReply::Whole { status, headers, body: json!({"message": message}).to_string().into_bytes() }
 }
 
 /// The delays before the next attempt that a log tells, in milliseconds.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use anyhow::ensure;
 use postway_e2e::{Gateway, Opened, PATIENCE, eventually, text};
-use postway_testkit::{TestCert, node::Node};
+use postway_testkit::{TestCert, node::NodeJs};
 use tokio::{
     io::copy_bidirectional,
     net::{TcpListener, TcpStream},
@@ -176,7 +176,7 @@ await wrong.verify().then(() => { throw new Error("a wrong key opened"); }, (err
 async fn nodemailer_sends() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let stage = Stage::set_with_tls(folder.path(), &TestCert::localhost()).await?;
-    let node = tokio::task::spawn_blocking(Node::installed).await?;
+    let node = tokio::task::spawn_blocking(NodeJs::installed).await?;
     let ca = folder.path().join("ca.pem").to_string_lossy().into_owned();
     let port = stage.address(PLAIN).await?.port().to_string();
     let tls_port = stage.address(TLS).await?.port().to_string();

@@ -5,7 +5,7 @@ use std::{io, time::Instant};
 use super::{Effect, Session, ended};
 use crate::smtp_sink::{
     ledger::{ReceivedMail, header},
-    script::{Action, Verb},
+    script::{SinkAction, SinkVerb},
 };
 
 /// The largest mail that is taken.
@@ -23,7 +23,7 @@ impl Session {
         }
         self.transactions += 1;
         let (path, parameters) = path(line);
-        if self.answer(Verb::Mail, &path, &[], "250 2.1.0 Ok").await? == Effect::Done {
+        if self.answer(SinkVerb::Mail, &path, &[], "250 2.1.0 Ok").await? == Effect::Done {
             self.sender = Some((path, parameters));
         }
         Ok(())
@@ -36,7 +36,7 @@ impl Session {
         }
         let (path, _) = path(line);
         self.shared.note(|ledger| *ledger.offers.entry(path.clone()).or_default() += 1);
-        if self.answer(Verb::Rcpt, &path, &[], "250 2.1.5 Ok").await? == Effect::Done {
+        if self.answer(SinkVerb::Rcpt, &path, &[], "250 2.1.5 Ok").await? == Effect::Done {
             self.recipients.push(path);
         }
         Ok(())
@@ -48,7 +48,7 @@ impl Session {
             true => "554 5.5.1 Error: no valid recipients",
             false => "354 End data with <CR><LF>.<CR><LF>",
         };
-        if self.answer(Verb::Data, "DATA", &[], usual).await? == Effect::None {
+        if self.answer(SinkVerb::Data, "DATA", &[], usual).await? == Effect::None {
             return Ok(());
         }
         let raw = self.body().await?;
@@ -67,9 +67,9 @@ impl Session {
             raw,
         };
         self.shared.note(|ledger| ledger.dots += 1);
-        let mut action = self.shared.action(&self.event(Verb::Dot, "", &mail.raw));
+        let mut action = self.shared.action(&self.event(SinkVerb::Dot, "", &mail.raw));
         let mut unrecorded = Some(mail);
-        if let Action::Recorded(inner) = action {
+        if let SinkAction::Recorded(inner) = action {
             self.record(&mut unrecorded);
             action = *inner;
         }
@@ -104,8 +104,8 @@ impl Session {
             }
             searched = wire.len().saturating_sub(4);
             if wire.len() > 2 {
-                match self.shared.action(&self.event(Verb::Body, "", &wire[2..])) {
-                    Action::Proceed => {}
+                match self.shared.action(&self.event(SinkVerb::Body, "", &wire[2..])) {
+                    SinkAction::Proceed => {}
                     action => {
                         self.perform(action, "").await?;
                         self.flush().await?;

@@ -5,7 +5,7 @@ use axum::{
     extract::{Request, State},
 };
 use postway_domain::{Tenant, TenantId, Time};
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -66,7 +66,7 @@ pub(crate) async fn update(
         let detail = json!({"fields": body.keys().collect::<Vec<_>>(), "version": changed.version});
         let entry = app.audit(&admin.actor, Some(id), "tenant.update", id.as_str(), request_id, Some(detail));
         let change = DirectoryChange::UpdateTenant(changed, expected);
-        if app.store.change(change, Some(entry)).await? == Changed::Done {
+        if app.store.change(change, Some(entry)).await? == ChangeResult::Done {
             tracing::info!(tenant = %id, version = expected + 1, "tenant changed");
             return Ok(Some(shown));
         }

@@ -7,7 +7,7 @@
 use postway_domain::{
     AccountId, TenantSettings,
     message::OnDoubt,
-    tenant::{ContentLimits, Remote, RemoteAuth},
+    tenant::{ContentLimits, RemoteAuth, RemoteService},
 };
 use serde_json::{Map, Value, json};
 
@@ -164,8 +164,8 @@ fn content(fields: &mut JsonFieldReader<'_>) -> ContentLimits {
 fn remote(
     fields: &mut JsonFieldReader<'_>,
     name: &str,
-    before: Option<&Remote>,
-) -> (Option<Remote>, RemoteSecretEdit) {
+    before: Option<&RemoteService>,
+) -> (Option<RemoteService>, RemoteSecretEdit) {
     let read = fields.object(name, |fields| {
         if !fields.has("url") {
             fields.refuse("url", "is needed: an http(s) address");
@@ -175,7 +175,7 @@ fn remote(
         let signed_in = fields.object("auth", |fields| auth(fields, before));
         let (auth, username, secret) =
             signed_in.unwrap_or((RemoteAuth::None, None, RemoteSecretEdit::Remove));
-        let remote = Remote { url, path, auth, username };
+        let remote = RemoteService { url, path, auth, username };
         if let (RemoteSecretEdit::Keep, Some(before)) = (&secret, before) {
             let name = if auth == RemoteAuth::Basic { "auth.password" } else { "auth.token" };
             let checked = SecretDestination::check(
@@ -195,7 +195,7 @@ fn remote(
 
 fn auth(
     fields: &mut JsonFieldReader<'_>,
-    before: Option<&Remote>,
+    before: Option<&RemoteService>,
 ) -> (RemoteAuth, Option<String>, RemoteSecretEdit) {
     // A read-only field.
     fields.take("has_secret");

@@ -9,12 +9,12 @@ use axum::{
     http::{StatusCode, request::Parts},
 };
 use postway_domain::{
-    ApiKey, KeyDigest, Scope, TenantId, Time,
+    ApiKey, KeyDigest, KeyScope, TenantId, Time,
     address_pattern::AddressPattern,
-    key::{KeyRestrictions, Network},
+    key::{IpNetwork, KeyRestrictions},
     scram::{ScramVerifier, salt_of},
 };
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -53,10 +53,10 @@ pub(crate) struct ApiKeyView {
     name: String,
     /// What it may do: `send`, `read`, `manage`.
     #[schema(value_type = Vec<String>, example = json!(["send", "read"]))]
-    scopes: Vec<Scope>,
+    scopes: Vec<KeyScope>,
     /// The networks it may be used from; any when empty.
     #[schema(value_type = Vec<String>, example = json!(["10.0.0.0/8"]))]
-    allow_ips: Vec<Network>,
+    allow_ips: Vec<IpNetwork>,
     /// The senders its mail may have: addresses, domains, patterns; those of its tenant when empty.
     #[schema(value_type = Vec<String>, example = json!(["shop@example.com", "*.example.com"]))]
     allowed_senders: Vec<AddressPattern>,
@@ -182,7 +182,7 @@ pub(crate) async fn make(
         });
         let entry =
             app.audit(&admin.actor, Some(tenant), "key.create", id.as_str(), request_id, Some(detail));
-        if app.store.change(DirectoryChange::CreateKey(key), Some(entry)).await? == Changed::Done {
+        if app.store.change(DirectoryChange::CreateKey(key), Some(entry)).await? == ChangeResult::Done {
             tracing::info!(%tenant, key = %id, "key created");
             return Ok(NewApiKeyView { view, key: text });
         }
@@ -193,8 +193,8 @@ pub(crate) async fn make(
 /// The key to create.
 struct ApiKeyDraft {
     name: String,
-    scopes: Vec<Scope>,
-    networks: Vec<Network>,
+    scopes: Vec<KeyScope>,
+    networks: Vec<IpNetwork>,
     restrictions: Option<Arc<KeyRestrictions>>,
     expires_at: Option<Time>,
 }
@@ -204,14 +204,14 @@ fn read(body: Map<String, Value>, now: Time) -> Result<ApiKeyDraft, Vec<FieldErr
     let mut fields = JsonFieldReader::new(body, &mut wrong);
     let name = fields.text("name", NAME_CHARS_MAX).unwrap_or_default();
     let form = "must be a list of send, read, manage";
-    let mut scopes: Vec<Scope> = match fields.has("scopes") {
+    let mut scopes: Vec<KeyScope> = match fields.has("scopes") {
         true => fields.read("scopes", form).unwrap_or_default(),
-        false => Scope::ALL.to_vec(),
+        false => KeyScope::ALL.to_vec(),
     };
     scopes.sort();
     scopes.dedup();
     let expires_at = fields.read("expires_at", "must be a time: RFC 3339 or Unix seconds");
-    let networks: Vec<Network> = fields
+    let networks: Vec<IpNetwork> = fields
         .read("allow_ips", "must be a list of IP addresses and networks such as 10.0.0.0/8")
         .unwrap_or_default();
     if networks.len() > NETWORKS_MAX {
@@ -312,7 +312,7 @@ pub(crate) async fn revoke(
     let shown: String = key.chars().take(64).collect();
     let entry = app.audit(&admin.actor, Some(&tenant), "key.revoke", shown.as_str(), &request_id, None);
     let change = DirectoryChange::RevokeKey(tenant.clone(), key.clone(), app.clock.now());
-    if app.store.change(change, Some(entry)).await? != Changed::Done {
+    if app.store.change(change, Some(entry)).await? != ChangeResult::Done {
         let message = format!("the tenant `{tenant}` has no key `{shown}`, or it is revoked already");
         return Err(ApiError::not_found(message));
     }

@@ -19,7 +19,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use postway_domain::{Account, AccountId, AccountSettings, Tenant, TenantId, TenantSettings, Time};
-use postway_store::record::{Changed, DirectoryChange, SuspensionScope};
+use postway_store::record::{ChangeResult, DirectoryChange, SuspensionScope};
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::view::{TenantList, TenantView};
@@ -121,7 +121,7 @@ pub(crate) async fn make(
         updated_at: now,
     };
     let create = DirectoryChange::CreateTenant(tenant, vec![account]);
-    if app.store.change(create, Some(entry)).await? != Changed::Done {
+    if app.store.change(create, Some(entry)).await? != ChangeResult::Done {
         let was = app.store.tenant(&id).await?.is_some_and(|tenant| tenant.deleted_at.is_some());
         return Err(ApiError::conflict(match was {
             true => format!("there was a tenant `{id}`, and its id is not given out again: choose another"),
@@ -322,7 +322,7 @@ pub(crate) async fn remove(
     let entry = app.audit(&admin.actor, Some(&id), "tenant.delete", id.as_str(), request_id, None);
     let change = DirectoryChange::DeleteTenant(id.clone(), app.clock.now());
     match app.store.change(change, Some(entry)).await? {
-        Changed::Done => {
+        ChangeResult::Done => {
             app.forget_tenant(&id);
             tracing::info!(tenant = %id, "tenant deleted");
             Ok(())

@@ -2,7 +2,7 @@
 
 use axum::{Json, extract::State};
 use postway_domain::TenantId;
-use postway_store::record::{DirectoryChange, Suspension, SuspensionScope};
+use postway_store::record::{DirectoryChange, SuspensionRecord, SuspensionScope};
 
 use super::{NamedTenant, TenantView, find, view};
 use crate::{
@@ -40,7 +40,7 @@ pub(crate) async fn suspend_tenant(
 ) -> Result<TenantView, ApiError> {
     let tenant = find(app, &id).await?;
     let entry = app.audit(&admin.actor, Some(&id), "tenant.suspend", id.as_str(), request_id, None);
-    let suspension = Suspension { tenant: id, scope: SuspensionScope::Tenant, since: app.clock.now() };
+    let suspension = SuspensionRecord { tenant: id, scope: SuspensionScope::Tenant, since: app.clock.now() };
     app.store.change(DirectoryChange::Suspend(suspension), Some(entry)).await?;
     view(app, &tenant).await
 }

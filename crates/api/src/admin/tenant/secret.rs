@@ -1,6 +1,6 @@
 //! A tenant's tokens and passwords: one JSON object, sealed for this tenant.
 
-use postway_domain::{Tenant, TenantId, secret::Sealed};
+use postway_domain::{Tenant, TenantId, secret::SealedSecret};
 use serde::{Deserialize, Serialize};
 
 use super::edit::RemoteSecretEdit;
@@ -19,10 +19,10 @@ struct StoredTenantSecrets {
 pub(super) fn reseal(
     app: &AppState,
     tenant: &TenantId,
-    stored: Option<Sealed>,
+    stored: Option<SealedSecret>,
     client_sync: RemoteSecretEdit,
     attachment_endpoint: RemoteSecretEdit,
-) -> Result<Option<Sealed>, ApiError> {
+) -> Result<Option<SealedSecret>, ApiError> {
     let stays = |new: &RemoteSecretEdit| match new {
         RemoteSecretEdit::Keep => true,
         RemoteSecretEdit::Remove => stored.is_none(),
@@ -31,7 +31,7 @@ pub(super) fn reseal(
     if stays(&client_sync) && stays(&attachment_endpoint) {
         return Ok(stored);
     }
-    let place = Tenant::secret_place(tenant);
+    let place = Tenant::sealing_context(tenant);
     let mut secrets = match &stored {
         None => StoredTenantSecrets::default(),
         Some(sealed) => {

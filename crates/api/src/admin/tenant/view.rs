@@ -4,7 +4,7 @@ use postway_domain::{
     Tenant, Time,
     address_pattern::AddressPattern,
     message::OnDoubt,
-    tenant::{CallbackForm, LargeFilePolicy, Remote, RemoteAuth},
+    tenant::{CallbackForm, LargeFilePolicy, RemoteAuth, RemoteService},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -116,7 +116,7 @@ pub(crate) struct LargeFilesView {
 
 /// An endpoint of the tenant's own.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Remote)]
+#[schema(as = RemoteService)]
 pub(crate) struct RemoteEndpointView {
     /// The URL.
     #[schema(example = "https://app.example.com")]
@@ -200,8 +200,8 @@ impl TenantView {
     }
 }
 
-impl From<Remote> for RemoteEndpointView {
-    fn from(Remote { url, path, auth, username }: Remote) -> Self {
+impl From<RemoteService> for RemoteEndpointView {
+    fn from(RemoteService { url, path, auth, username }: RemoteService) -> Self {
         // An authentication method is stored only together with its secret.
         let has_secret = auth != RemoteAuth::None;
         Self { url, path, auth: RemoteAuthView { kind: auth, username, has_secret } }

@@ -19,9 +19,9 @@ use axum::{
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use postway_domain::{
-    KeyDigest, Scope, Time,
+    KeyDigest, KeyScope, Time,
     id::SessionId,
-    secret::{Sealed, SecretKey},
+    secret::{SealedSecret, SecretKey},
 };
 use postway_store::record::DirectoryChange;
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ pub(crate) struct SessionView {
     tenant: Option<String>,
     /// What the key may do.
     #[schema(value_type = Vec<String>)]
-    scopes: Vec<Scope>,
+    scopes: Vec<KeyScope>,
     /// The token to send as `X-CSRF-Token` with every request that changes something.
     csrf_token: String,
     /// The server's version.
@@ -198,7 +198,7 @@ pub(crate) async fn authenticated_key(
 
 fn view(app: &AppState, who: &AuthenticatedKey, cookie: &str) -> SessionView {
     let (admin, tenant, scopes) = match who {
-        AuthenticatedKey::Admin => (true, None, Scope::ALL.to_vec()),
+        AuthenticatedKey::Admin => (true, None, KeyScope::ALL.to_vec()),
         AuthenticatedKey::Key(key) => (false, Some(key.tenant.to_string()), key.scopes.clone()),
     };
     let version = env!("CARGO_PKG_VERSION");
@@ -230,7 +230,7 @@ fn seal(app: &AppState, content: &SessionContent) -> Result<String, ApiError> {
 }
 
 fn open(app: &AppState, cookie: &str) -> Option<SessionContent> {
-    let sealed = Sealed(BASE64_URL_SAFE_NO_PAD.decode(cookie).ok()?);
+    let sealed = SealedSecret(BASE64_URL_SAFE_NO_PAD.decode(cookie).ok()?);
     let content: SessionContent = serde_json::from_str(&app.secret_key.open(PLACE, &sealed).ok()?).ok()?;
     let age = app.clock.now().as_millis() - Time::from_millis(content.at).as_millis();
     (0..LASTS_MS).contains(&age).then_some(content)

@@ -6,15 +6,17 @@
 
 use axum::{Json, extract::State, http::Uri};
 use futures::{StreamExt, TryStreamExt};
-use postway_domain::{EventKind, MessageUid, RecipientStatus, State as MessageState, TenantId, Time};
-use postway_store::record::{DirectoryChange, Fate, MessageBrief, MessageSummary, RecipientView};
+use postway_domain::{EventKind, MessageState, MessageUid, RecipientStatus, TenantId, Time};
+use postway_store::record::{
+    DirectoryChange, MessageBrief, MessageOutcomes, MessageSummary, RecipientRecord,
+};
 use serde_json::{Value, json};
 
 use super::{
     bounce_id::PostmarkBounceId,
     error::PostmarkFault,
     query::{LIST_MAX, PostmarkQuery},
-    search::{MessageFilter, briefs, stream_of, subject_of, walk},
+    search::{PostmarkMessageFilter, briefs, stream_of, subject_of, walk},
     status::PostmarkBounceKind,
 };
 use crate::{
@@ -45,7 +47,7 @@ pub(super) struct PostmarkBounce {
 
 impl PostmarkBounce {
     /// The bounce of this recipient, if there is one.
-    fn from_recipient(message: &MessageSummary, place: usize, recipient: &RecipientView) -> Option<Self> {
+    fn from_recipient(message: &MessageSummary, place: usize, recipient: &RecipientRecord) -> Option<Self> {
         let (kind, report) = kind_of(recipient)?;
         let said = recipient.reply.as_ref().map(|reply| reply.text.clone());
         let (reason, at) = report.map_or((None, None), |bounce| (bounce.reason, bounce.at));
@@ -93,7 +95,7 @@ impl PostmarkBounce {
 }
 
 /// Why a mail did not reach a recipient, and the report; `None` if it did, or nothing is known.
-fn kind_of(recipient: &RecipientView) -> Option<(PostmarkBounceKind, Option<BounceView>)> {
+fn kind_of(recipient: &RecipientRecord) -> Option<(PostmarkBounceKind, Option<BounceView>)> {
     let (_, report) = of_message(std::slice::from_ref(recipient), None);
     let kind = match (recipient.outcome, recipient.status) {
         (Some(EventKind::Complained), _) => PostmarkBounceKind::SpamComplaint,
@@ -131,7 +133,7 @@ pub(super) async fn list(
         Some("false") => Some(false),
         Some(_) => return Err(PostmarkFault::Query.error("inactive", "must be true or false")),
     };
-    let mut found: Vec<PostmarkBounce> = match (id, MessageFilter::read(&asked)?) {
+    let mut found: Vec<PostmarkBounce> = match (id, PostmarkMessageFilter::read(&asked)?) {
         (Some(Ok(uid)), _) => {
             briefs(&app, tenant, &[uid]).await?.into_iter().flat_map(PostmarkBounce::all_of).collect()
         }
@@ -171,7 +173,7 @@ async fn shown(
 async fn all(
     app: &AppState,
     tenant: &TenantId,
-    wanted: &MessageFilter,
+    wanted: &PostmarkMessageFilter,
 ) -> Result<Vec<PostmarkBounce>, ApiError> {
     let (mut bounces, mut before) = (Vec::new(), None);
     for _ in 0..LOOKS_MAX {
@@ -180,7 +182,7 @@ async fn all(
             page.messages.into_iter().filter(|message| wanted.is(message)).collect();
         let uids: Vec<MessageUid> = some.iter().map(|message| message.uid).collect();
         let heard = app.store.fates(tenant, &uids).await?;
-        let came_back = |fate: &&Fate| {
+        let came_back = |fate: &&MessageOutcomes| {
             let bad =
                 |kind| matches!(kind, EventKind::Bounced | EventKind::PecFailed | EventKind::Complained);
             fate.outcomes.iter().any(|one| bad(one.outcome))
@@ -252,7 +254,7 @@ async fn find(app: &AppState, tenant: &TenantId, given: &str) -> Result<Postmark
     };
     let id = PostmarkBounceId::parse(given).ok_or_else(none)?;
     let (since, until) = id.second();
-    let mut wanted = MessageFilter::default();
+    let mut wanted = PostmarkMessageFilter::default();
     (wanted.filter.since, wanted.filter.until) = (Some(since), Some(until));
     let messages = walk(app, tenant, &wanted, LIST_MAX).await?;
     let may_be = |message: &&MessageSummary| {
@@ -280,7 +282,7 @@ mod tests {
 
     #[test]
     fn what_became_of_a_recipient_has_a_word_there() {
-        let recipient = |status, outcome, bounce: Option<&str>, enhanced: Option<&str>| RecipientView {
+        let recipient = |status, outcome, bounce: Option<&str>, enhanced: Option<&str>| RecipientRecord {
             address: "ada@example.net".to_owned(),
             kind: RecipientKind::To,
             status,

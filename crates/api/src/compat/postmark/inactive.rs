@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use postway_domain::{Mailbox, TenantId};
+use postway_domain::{NamedAddress, TenantId};
 use postway_store::StoreError;
 
 use super::{error::PostmarkFault, message::TranslatedMessage};
@@ -41,7 +41,7 @@ impl EmptySuppressionLists {
         for recipient in message.recipients() {
             count += 1;
             // A malformed address is refused by the intake.
-            let Ok(mailbox) = recipient.parse::<Mailbox>() else { continue };
+            let Ok(mailbox) = recipient.parse::<NamedAddress>() else { continue };
             let address = mailbox.address().as_str().to_lowercase();
             let suppressed = app.store.suppression(tenant, &address).await?;
             if suppressed.is_some_and(|suppressed| suppressed.expires_at.is_none_or(|until| until > now)) {

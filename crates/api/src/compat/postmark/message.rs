@@ -1,6 +1,6 @@
 //! Translates a message of Postmark's API.
 
-use postway_domain::Mailbox;
+use postway_domain::NamedAddress;
 use serde_json::{Value, value::RawValue};
 
 use super::error::PostmarkFault;
@@ -94,7 +94,7 @@ fn invalid<'a>(field: &str, list: impl IntoIterator<Item = &'a str>) -> Option<F
     let faulty: Vec<String> = list
         .into_iter()
         .filter_map(|address| {
-            let error = address.parse::<Mailbox>().err()?;
+            let error = address.parse::<NamedAddress>().err()?;
             reason.get_or_insert_with(|| error.to_string().replace('\'', "`"));
             Some(bare(address))
         })

@@ -2,7 +2,7 @@
 
 use axum::{Json, extract::State};
 use postway_domain::{TenantId, Time};
-use postway_store::record::{MessageRecord, RecipientView};
+use postway_store::record::{MessageRecord, RecipientRecord};
 use serde_json::{Value, json};
 
 use super::{bounce_id::PostmarkBounceId, error::PostmarkFault, search::listed, status};
@@ -58,7 +58,7 @@ async fn named(app: &AppState, tenant: &TenantId, id: &str) -> Result<MessageRec
 
 /// The outcome of a recipient as an event. For bounces the time is known; otherwise the message's last change
 /// is the best approximation.
-fn event(record: &MessageRecord, place: usize, recipient: &RecipientView) -> Option<Value> {
+fn event(record: &MessageRecord, place: usize, recipient: &RecipientRecord) -> Option<Value> {
     let kind = status::event(recipient.outcome?)?;
     let (_, bounce) = of_message(std::slice::from_ref(recipient), None);
     let said = recipient.reply.as_ref().map_or("", |reply| reply.text.as_str());

@@ -6,9 +6,10 @@
 use axum::{Json, extract::State, http::Uri};
 use futures::{StreamExt, TryStreamExt};
 use postway_domain::{
-    EmailAddress, Mailbox, MessageUid, RecipientKind, State as MessageState, Status, TenantId, id::BatchCode,
+    EmailAddress, MessageState, MessageStatus, MessageUid, NamedAddress, RecipientKind, TenantId,
+    id::BatchCode,
 };
-use postway_store::record::{Filter, MessageBrief, MessageKey, MessageSummary, RecipientView};
+use postway_store::record::{MessageBrief, MessageFilter, MessageKey, MessageSummary, RecipientRecord};
 use serde_json::{Value, json};
 
 use super::{
@@ -41,7 +42,7 @@ pub(super) async fn list(
     let asked = PostmarkQuery::from_uri(&uri)?;
     let (window, tenant) = (asked.window()?, &caller.tenant);
     let from = asked.text("fromemail")?.map(str::to_lowercase);
-    let Some(wanted) = MessageFilter::read(&asked)? else {
+    let Some(wanted) = PostmarkMessageFilter::read(&asked)? else {
         return Ok(Json(json!({"TotalCount": 0, "Messages": []})));
     };
     let most = if from.is_some() { FROM_LOOKED_MAX } else { LIST_MAX };
@@ -78,24 +79,24 @@ pub(super) async fn no_clicks(_caller: Reader) -> Json<Value> {
 
 /// The filter of a list.
 #[derive(Default)]
-pub(super) struct MessageFilter {
-    pub(super) filter: Filter,
+pub(super) struct PostmarkMessageFilter {
+    pub(super) filter: MessageFilter,
     /// Whether only messages of the default stream match, which is not a batch.
     default_stream: bool,
     status: Option<&'static str>,
     metadata: Vec<(String, String)>,
 }
 
-impl MessageFilter {
+impl PostmarkMessageFilter {
     /// The requested filter; `None` if nothing can match.
     pub(super) fn read(asked: &PostmarkQuery) -> Result<Option<Self>, ApiError> {
         let mut wanted = Self {
-            filter: Filter {
+            filter: MessageFilter {
                 tag: asked.text("tag")?.map(str::to_owned),
                 subject: asked.text("subject")?.map(str::to_owned),
                 since: asked.since()?,
                 until: asked.until()?,
-                ..Filter::default()
+                ..MessageFilter::default()
             },
             metadata: asked
                 .beginning("metadata_")
@@ -117,7 +118,7 @@ impl MessageFilter {
         }
         match asked.text("status")?.map(str::to_ascii_lowercase).as_deref() {
             None => {}
-            Some("sent") => wanted.filter.status = Some(Status::Sent),
+            Some("sent") => wanted.filter.status = Some(MessageStatus::Sent),
             Some("queued") => wanted.status = Some("Queued"),
             Some("processed") => wanted.status = Some("Processed"),
             Some(_) => return Err(PostmarkFault::Query.error("status", "must be queued, sent or processed")),
@@ -156,7 +157,7 @@ impl MessageFilter {
 pub(super) async fn walk(
     app: &AppState,
     tenant: &TenantId,
-    wanted: &MessageFilter,
+    wanted: &PostmarkMessageFilter,
     most: usize,
 ) -> Result<Vec<MessageSummary>, ApiError> {
     let (mut found, mut before) = (Vec::new(), None);
@@ -182,7 +183,7 @@ async fn sent_by(
     let looked: Vec<_> = futures::stream::iter(found)
         .map(|message| async move {
             let content = ShownContent::read_summary(app, tenant, &message).await?;
-            let sender = content.from.as_deref().and_then(|from| from.parse::<Mailbox>().ok());
+            let sender = content.from.as_deref().and_then(|from| from.parse::<NamedAddress>().ok());
             let is_from = sender.is_some_and(|sender| sender.address().as_str().to_lowercase() == from);
             Ok::<_, ApiError>(is_from.then_some(message))
         })
@@ -197,7 +198,7 @@ async fn people_of(
     app: &AppState,
     tenant: &TenantId,
     messages: &[MessageSummary],
-) -> Result<Vec<Vec<RecipientView>>, ApiError> {
+) -> Result<Vec<Vec<RecipientRecord>>, ApiError> {
     let uids: Vec<MessageUid> = messages.iter().map(|message| message.uid).collect();
     let mut briefs = briefs(app, tenant, &uids).await?;
     let of = |uid: &MessageUid| {
@@ -225,7 +226,7 @@ pub(super) async fn briefs(
 }
 
 /// A message as in lists.
-pub(super) fn listed(message: &MessageSummary, people: &[RecipientView], content: &ShownContent) -> Value {
+pub(super) fn listed(message: &MessageSummary, people: &[RecipientRecord], content: &ShownContent) -> Value {
     let of_kind = |kind: RecipientKind| -> Vec<Value> {
         let of_kind = people.iter().filter(|recipient| recipient.kind == kind);
         of_kind.map(|recipient| json!({"Email": recipient.address, "Name": null})).collect()

@@ -1,24 +1,24 @@
 //! Our states in Postmark's terms.
 
-use postway_domain::{EventKind, State};
+use postway_domain::{EventKind, MessageState};
 
 /// The status of a message.
-pub(super) fn status(state: State) -> &'static str {
+pub(super) fn status(state: MessageState) -> &'static str {
     match state {
-        State::Accepted
-        | State::Validating
-        | State::Ready
-        | State::Scheduled(_)
-        | State::Sending { .. }
-        | State::InDoubt => "Queued",
-        State::Sent => "Sent",
+        MessageState::Accepted
+        | MessageState::Validating
+        | MessageState::Ready
+        | MessageState::Scheduled(_)
+        | MessageState::Sending { .. }
+        | MessageState::InDoubt => "Queued",
+        MessageState::Sent => "Sent",
         // It was processed, and not delivered.
-        State::Failed
-        | State::Invalid
-        | State::Suppressed
-        | State::Cancelled
-        | State::Expired
-        | State::Captured => "Processed",
+        MessageState::Failed
+        | MessageState::Invalid
+        | MessageState::Suppressed
+        | MessageState::Cancelled
+        | MessageState::Expired
+        | MessageState::Captured => "Processed",
     }
 }
 
@@ -92,10 +92,10 @@ mod tests {
 
     #[test]
     fn every_state_has_a_word() {
-        for &state in State::ALL {
+        for &state in MessageState::ALL {
             let word = status(state);
             assert_eq!(word == "Queued", !state.status().is_final(), "{state:?}");
-            assert_eq!(word == "Sent", state == State::Sent);
+            assert_eq!(word == "Sent", state == MessageState::Sent);
         }
     }
 }

@@ -14,7 +14,7 @@ use futures::{StreamExt, TryStreamExt};
 use postway_domain::{EmailAddress, MailStream, TenantId, Time, id::StreamId};
 use postway_store::StoreError;
 use postway_store::record::{
-    DirectoryChange, ScopeFilter, ScopedSuppression, Suppression, SuppressionReason, SuppressionScope,
+    DirectoryChange, ScopeFilter, ScopedSuppression, SuppressionReason, SuppressionRecord, SuppressionScope,
 };
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ struct SuppressionFilter {
 }
 
 impl SuppressionFilter {
-    fn is(&self, one: &Suppression) -> bool {
+    fn is(&self, one: &SuppressionRecord) -> bool {
         let (reason, origin) = words(one.reason);
         let is = |wanted: &Option<String>, word: &str| {
             wanted.as_deref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(word))
@@ -69,7 +69,7 @@ fn words(reason: SuppressionReason) -> (&'static str, &'static str) {
     }
 }
 
-fn shown(one: &Suppression) -> Value {
+fn shown(one: &SuppressionRecord) -> Value {
     let (reason, origin) = words(one.reason);
     json!({"EmailAddress": one.address, "SuppressionReason": reason, "Origin": origin, "CreatedAt": one.created_at})
 }
@@ -100,7 +100,7 @@ pub(super) async fn dump(
                 None => None,
             };
             let found = listed.into_iter().chain(own.map(|one| as_listed(one, &tenant)));
-            let found: Vec<Suppression> = found.filter(|one| wanted.is(one)).take(1).collect();
+            let found: Vec<SuppressionRecord> = found.filter(|one| wanted.is(one)).take(1).collect();
             Body::from(json!({"Suppressions": found.iter().map(shown).collect::<Vec<_>>()}).to_string())
         }
         None => {
@@ -143,7 +143,7 @@ async fn part(
         text.push_str("{\"Suppressions\":[");
     }
     let SuppressionDump { tenant, stream, wanted } = &dump;
-    let found: Vec<Suppression> = match (is_own, stream) {
+    let found: Vec<SuppressionRecord> = match (is_own, stream) {
         (true, Some(stream)) => {
             let filter = ScopeFilter { tenant: Some(tenant.clone()), stream: Some(stream.clone()) };
             let after = after.map(|after| scope(tenant, stream, &after));
@@ -186,8 +186,8 @@ fn scope(tenant: &TenantId, stream: &StreamId, address: &str) -> SuppressionScop
 }
 
 /// A suppression of a stream in the form of the tenant's list.
-fn as_listed(one: ScopedSuppression, tenant: &TenantId) -> Suppression {
-    Suppression {
+fn as_listed(one: ScopedSuppression, tenant: &TenantId) -> SuppressionRecord {
+    SuppressionRecord {
         tenant: tenant.clone(),
         address: one.scope.pattern,
         reason: one.reason,
@@ -237,7 +237,7 @@ pub(super) async fn create(
     let addresses = addresses(request).await?;
     let (tenant, now) = (&caller.tenant, app.clock.now());
     let wanted: Vec<String> = addresses.iter().filter_map(|(_, address)| address.clone().ok()).collect();
-    let held: Vec<Option<Suppression>> = futures::stream::iter(wanted.clone())
+    let held: Vec<Option<SuppressionRecord>> = futures::stream::iter(wanted.clone())
         .map(|address| {
             let (app, stream) = (&app, stream.as_ref());
             async move {
@@ -254,11 +254,12 @@ pub(super) async fn create(
         .buffered(TOGETHER)
         .try_collect()
         .await?;
-    let holds =
-        |held: Option<Suppression>| held.is_some_and(|one| one.expires_at.is_none_or(|until| until > now));
+    let holds = |held: Option<SuppressionRecord>| {
+        held.is_some_and(|one| one.expires_at.is_none_or(|until| until > now))
+    };
     let is_new = wanted.into_iter().zip(held).filter_map(|(address, held)| (!holds(held)).then_some(address));
-    let list: Vec<Suppression> = is_new
-        .map(|address| Suppression {
+    let list: Vec<SuppressionRecord> = is_new
+        .map(|address| SuppressionRecord {
             tenant: tenant.clone(),
             address,
             reason: SuppressionReason::Manual,
@@ -307,7 +308,7 @@ pub(super) async fn delete(
 }
 
 /// The same suppression for one stream.
-fn own(one: Suppression, stream: &StreamId) -> ScopedSuppression {
+fn own(one: SuppressionRecord, stream: &StreamId) -> ScopedSuppression {
     ScopedSuppression {
         scope: scope(&one.tenant, stream, &one.address),
         reason: one.reason,

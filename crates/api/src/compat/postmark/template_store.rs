@@ -6,7 +6,7 @@
 
 use postway_domain::{Template, TemplateName, TenantId};
 use postway_mime::template::MustachioHead;
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 use serde_json::{Value, json};
 
 use super::{
@@ -177,7 +177,7 @@ impl TemplateAuthor<'_> {
         let (tenant, name) = (self.tenant(), template.name.as_str());
         let entry = self.app.audit(&self.caller.actor, Some(tenant), action, name, self.request_id, detail);
         let changed = self.app.store.change(DirectoryChange::CreateTemplate(template), Some(entry)).await?;
-        Ok(changed == Changed::Done)
+        Ok(changed == ChangeResult::Done)
     }
 
     async fn remove(&self, name: &TemplateName) -> Result<(), ApiError> {

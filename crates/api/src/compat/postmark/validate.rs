@@ -5,7 +5,7 @@ use axum::{
     extract::{Request, State},
 };
 use postway_domain::{Template, TemplateName, TenantId};
-use postway_intake::{PreviewOf, VARIABLES};
+use postway_intake::{PreviewTarget, VARIABLES};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -101,7 +101,7 @@ async fn tried(
             .collect();
         json!({"ContentIsValid": errors.is_empty(), "ValidationErrors": errors, "RenderedContent": rendered})
     };
-    match app.door.preview(tenant, PreviewOf::Source(Box::new(template)), variables).await {
+    match app.door.preview(tenant, PreviewTarget::Source(Box::new(template)), variables).await {
         Ok(preview) => {
             let rendered = match part {
                 "HtmlBody" => preview.html,

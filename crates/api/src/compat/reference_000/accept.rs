@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
 };
 use bytes::Bytes;
-use postway_intake::{RejectedItem, RequestContext, weighed};
+use postway_intake::{RejectedItem, RequestContext, run_heavy};
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
@@ -72,7 +72,7 @@ pub(super) async fn accept(
         RequestContext { any_subject: true, ..compat_context(caller, &request_id, &parts.headers)? };
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
-    let (ours, mails) = weighed(bytes.len(), || read(&bytes))?;
+    let (ours, mails) = run_heavy(bytes.len(), || read(&bytes))?;
     let mut taken = match ours.is_empty() {
         true => Vec::new(),
         false => batch::take_each(&app, &context, ours).await?.results,

@@ -8,8 +8,8 @@ use axum::{
     extract::State,
     http::{HeaderMap, HeaderName, HeaderValue, Uri},
 };
-use postway_domain::{Status, TenantId, message::Wait};
-use postway_store::record::{Filter, MessageSummary};
+use postway_domain::{MessageStatus, TenantId, message::ScheduleReason};
+use postway_store::record::{MessageFilter, MessageSummary};
 use serde_json::{Value, json};
 
 use super::status;
@@ -62,7 +62,7 @@ pub(super) async fn list(
     query.finish()?;
     let (wanted, states) = wanted.unzip();
     let states = states.unwrap_or_default();
-    let page = lookup::page(&app, &caller.tenant, Filter::default(), &states, paging).await?;
+    let page = lookup::page(&app, &caller.tenant, MessageFilter::default(), &states, paging).await?;
     Ok(answer(page, |entry| wanted.as_ref().is_none_or(|wanted: &String| wanted == status_word(entry))))
 }
 
@@ -125,7 +125,7 @@ async fn invalid_page(
     let mut query = QueryParameters::from_uri(uri)?;
     let paging = paging(&mut query);
     query.finish()?;
-    lookup::page(app, tenant, Filter::default(), &[Status::Invalid], paging).await
+    lookup::page(app, tenant, MessageFilter::default(), &[MessageStatus::Invalid], paging).await
 }
 
 /// A page of mails that have not ended and have not changed for `older_than_s` seconds although they were
@@ -138,11 +138,11 @@ pub(super) async fn find_stale(
 ) -> Result<CompatMessagePage, ApiError> {
     let moved_before = app.clock.now().minus(Duration::from_secs(older_than_s));
     // A message that was accepted later has changed later.
-    let filter = Filter { until: Some(moved_before), ..Filter::default() };
+    let filter = MessageFilter { until: Some(moved_before), ..MessageFilter::default() };
     let is_stale = |message: &MessageSummary| {
         let could_move_at = message.due_at.map_or(message.updated_at, |due| due.max(message.updated_at));
         // Only the preparer knows when a file is fetched again, and it cannot be hurried.
-        message.state.wait() != Some(Wait::Fetch) && could_move_at < moved_before
+        message.state.wait() != Some(ScheduleReason::Fetch) && could_move_at < moved_before
     };
     lookup::page_where(app, tenant, filter, ACTIVE, paging, is_stale).await
 }

@@ -6,7 +6,7 @@ use axum::{
     http::StatusCode,
 };
 use futures::StreamExt;
-use postway_domain::{State as Stands, TenantId, message::Resolution};
+use postway_domain::{MessageState as Stands, TenantId, message::DoubtResolution};
 use serde_json::{Map, Value, json};
 
 use super::list::{STALE_S, find_stale, status_word};
@@ -21,7 +21,7 @@ use crate::{
     },
     message::{
         MessagePathId,
-        operate::transition::{Asked, operate},
+        operate::transition::{OperatorAction, operate},
     },
     state::{AppState, SharedState},
 };
@@ -88,7 +88,7 @@ async fn requeue(
     let input = match entry.record.summary.state {
         Stands::Accepted | Stands::Validating | Stands::Ready => return Ok(status_word(&entry)),
         // The operator has decided: it is sent again, under the same Message-ID.
-        Stands::InDoubt => Asked::Resolve(Resolution::Resend),
+        Stands::InDoubt => OperatorAction::Resolve(DoubtResolution::Resend),
         Stands::Scheduled(_)
         | Stands::Sending { .. }
         | Stands::Sent
@@ -97,7 +97,7 @@ async fn requeue(
         | Stands::Suppressed
         | Stands::Cancelled
         | Stands::Expired
-        | Stands::Captured => Asked::Replay,
+        | Stands::Captured => OperatorAction::Replay,
     };
     operate(app, tenant, id, input, request_id).await?;
     Ok(status_word(&MessageWithStatus::find(app, tenant, id).await?))

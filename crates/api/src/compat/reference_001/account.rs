@@ -5,7 +5,7 @@ use axum::{
     extract::{Request, State},
     http::request::Parts,
 };
-use postway_domain::{AccountId, Scope};
+use postway_domain::{AccountId, KeyScope};
 use serde_json::{Map, Value, json};
 
 use super::caller;
@@ -41,7 +41,7 @@ const IMPLICIT_TLS_PORT: u64 = 465;
 
 /// `GET /accounts`.
 pub(super) async fn list(State(app): State<SharedState>, parts: Parts) -> Result<Json<Value>, ApiError> {
-    let caller = caller(&app, &parts, Scope::Read, tenant_of(&parts)?.as_deref()).await?;
+    let caller = caller(&app, &parts, KeyScope::Read, tenant_of(&parts)?.as_deref()).await?;
     let accounts = account::all(&app, &caller.tenant).await?.data;
     let accounts: Result<Vec<Value>, ApiError> = accounts.iter().map(view).collect();
     Ok(Json(json!({"ok": true, "accounts": accounts?})))
@@ -53,7 +53,7 @@ pub(super) async fn show(
     PathText(id): PathText<String>,
     parts: Parts,
 ) -> Result<Json<Value>, ApiError> {
-    let caller = caller(&app, &parts, Scope::Read, tenant_of(&parts)?.as_deref()).await?;
+    let caller = caller(&app, &parts, KeyScope::Read, tenant_of(&parts)?.as_deref()).await?;
     let account = account::find(&app, &caller.tenant, &read_id(&id)?).await?;
     let shown = AccountView::with_standing(&app, &account).await?;
     let mut answer = view(&shown)?;
@@ -68,7 +68,7 @@ pub(super) async fn delete(
     PathText(id): PathText<String>,
     parts: Parts,
 ) -> Result<Json<Value>, ApiError> {
-    let caller = caller(&app, &parts, Scope::Manage, tenant_of(&parts)?.as_deref()).await?;
+    let caller = caller(&app, &parts, KeyScope::Manage, tenant_of(&parts)?.as_deref()).await?;
     account::remove(&app, &caller, &request_id, &read_id(&id)?).await?;
     Ok(Json(json!({"ok": true})))
 }
@@ -81,14 +81,14 @@ pub(super) async fn put(
 ) -> Result<Json<Value>, ApiError> {
     let (parts, body) = request.into_parts();
     let in_query = tenant_of(&parts)?;
-    caller(&app, &parts, Scope::Manage, in_query.as_deref()).await?;
+    caller(&app, &parts, KeyScope::Manage, in_query.as_deref()).await?;
     let mut body = body::json_of(&parts, body).await?;
     let in_body = match body.remove("tenant_id") {
         None | Some(Value::Null) => None,
         Some(Value::String(tenant)) => Some(tenant).filter(|tenant| !tenant.trim().is_empty()),
         Some(_) => return Err(ApiError::field("tenant_id", "must be a text")),
     };
-    let caller = caller(&app, &parts, Scope::Manage, in_query.or(in_body).as_deref()).await?;
+    let caller = caller(&app, &parts, KeyScope::Manage, in_query.or(in_body).as_deref()).await?;
     let existing = match body.get("id").and_then(Value::as_str).map(str::parse::<AccountId>) {
         Some(Ok(id)) => app.store.account(&caller.tenant, &id).await?.map(|account| account.id),
         _ => None,

@@ -13,8 +13,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use postway_domain::{Scope, TenantId};
-use postway_intake::{Receipt, RejectedItem, weighed};
+use postway_domain::{KeyScope, TenantId};
+use postway_intake::{AcceptReceipt, RejectedItem, run_heavy};
 use serde::Serialize;
 use serde_json::{json, value::RawValue};
 
@@ -70,7 +70,7 @@ enum MessagePosition<'a> {
 }
 
 /// The results of a group: of each message in order, or why it was refused altogether.
-type GroupOutcome = Result<vec::IntoIter<Result<Receipt, RejectedItem>>, String>;
+type GroupOutcome = Result<vec::IntoIter<Result<AcceptReceipt, RejectedItem>>, String>;
 
 pub(super) async fn add(
     State(app): State<SharedState>,
@@ -83,13 +83,13 @@ pub(super) async fn add(
     query.finish()?;
     // The body of a caller who may not send is not read; the body may name the tenant, so the caller is
     // checked again.
-    let home = caller(&app, &parts, Scope::Send, named.as_deref()).await?;
+    let home = caller(&app, &parts, KeyScope::Send, named.as_deref()).await?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let AddMessagesCommand { tenant, groups, places } =
-        weighed(bytes.len(), || read(&bytes, named, &home.tenant))?;
+        run_heavy(bytes.len(), || read(&bytes, named, &home.tenant))?;
     if tenant.as_deref().is_some_and(|tenant| tenant != home.tenant.as_str()) {
-        caller(&app, &parts, Scope::Send, tenant.as_deref()).await?;
+        caller(&app, &parts, KeyScope::Send, tenant.as_deref()).await?;
     }
     let mut outcomes: Vec<GroupOutcome> = Vec::with_capacity(groups.len());
     for group in groups {
@@ -122,7 +122,7 @@ async fn take(
 ) -> Result<GroupOutcome, ApiError> {
     let asked = match tenant == home.tenant.as_str() {
         true => Ok(home.clone()),
-        false => caller(app, parts, Scope::Send, Some(&tenant)).await,
+        false => caller(app, parts, KeyScope::Send, Some(&tenant)).await,
     };
     let caller = match asked {
         Ok(caller) => caller,

@@ -8,8 +8,10 @@ use axum::{
     http::{StatusCode, Uri, request::Parts},
 };
 use futures::StreamExt;
-use postway_domain::{Scope, Status, Subscriber, TenantId, Time, id::BatchCode};
-use postway_store::record::{DueSubscriber, Filter, MessageSummary, Suspension, SuspensionScope};
+use postway_domain::{KeyScope, MessageStatus, Subscriber, TenantId, Time, id::BatchCode};
+use postway_store::record::{
+    DueSubscriber, MessageFilter, MessageSummary, SuspensionRecord, SuspensionScope,
+};
 use serde_json::{Map, Value, json};
 
 use super::{caller, named_caller, reason};
@@ -22,7 +24,7 @@ use crate::{
         query::QueryParameters,
         request_id::RequestId,
     },
-    message::operate::transition::{Asked, operate},
+    message::operate::transition::{OperatorAction, operate},
     outgoing::batch,
     state::{AppState, SharedState},
 };
@@ -38,7 +40,7 @@ const HELD_AT_ONCE: u32 = 500;
 const HASTENED_AT_ONCE: u32 = 1_000;
 const HASTENED_MAX: u32 = 100_000;
 /// The statuses of messages that wait.
-const PENDING: &[Status] = &[Status::Accepted, Status::Validating, Status::Ready];
+const PENDING: &[MessageStatus] = &[MessageStatus::Accepted, MessageStatus::Validating, MessageStatus::Ready];
 
 /// `POST /commands/suspend?tenant_id=&batch_code=`: suspends a batch, or without one the complete tenant.
 pub(super) async fn suspend(
@@ -68,7 +70,7 @@ async fn pause(
     let named = query.take("tenant_id");
     let code = query.parse("batch_code", str::parse::<BatchCode>);
     query.finish()?;
-    let caller = named_caller(app, parts, Scope::Manage, named.as_deref()).await?;
+    let caller = named_caller(app, parts, KeyScope::Manage, named.as_deref()).await?;
     let tenant = caller.tenant.clone();
     match &code {
         Some(code) if hold => batch::suspend_batch(app, &caller, request_id, code).await?,
@@ -90,7 +92,7 @@ async fn pause(
         Some(code) => batch::waiting(app, &tenant, code).await?,
         None => {
             let by_status = app.store.stats(Some(&tenant), app.clock.now()).await?.by_status;
-            let waits = PENDING.iter().chain(&[Status::Scheduled]);
+            let waits = PENDING.iter().chain(&[MessageStatus::Scheduled]);
             waits.filter_map(|status| by_status.get(status)).sum()
         }
     };
@@ -124,7 +126,7 @@ pub(super) async fn clean_up(
     let named = query.take("tenant_id");
     let older_than = query.parse("older_than_seconds", str::parse).map(Duration::from_secs);
     query.finish()?;
-    let caller = named_caller(&app, &parts, Scope::Manage, named.as_deref()).await?;
+    let caller = named_caller(&app, &parts, KeyScope::Manage, named.as_deref()).await?;
     let done = cleanup::remove(&app, &caller, &request_id, older_than).await?;
     Ok(Json(json!({"ok": true, "removed": done.deleted, "more": done.more})))
 }
@@ -135,7 +137,7 @@ pub(super) async fn run_now(State(app): State<SharedState>, parts: Parts) -> Res
     let mut query = QueryParameters::from_uri(&parts.uri)?;
     let named = query.take("tenant_id");
     query.finish()?;
-    let tenant = caller(&app, &parts, Scope::Send, named.as_deref()).await?.tenant;
+    let tenant = caller(&app, &parts, KeyScope::Send, named.as_deref()).await?.tenant;
     let subscriber = Subscriber::CLIENT.parse().map_err(ApiError::internal)?;
     let who = DueSubscriber { tenant, subscriber };
     let (now, mut reports) = (app.clock.now(), 0);
@@ -159,13 +161,13 @@ pub(super) async fn delete(
     let mut query = QueryParameters::from_uri(&parts.uri)?;
     let in_query = query.take("tenant_id");
     query.finish()?;
-    caller(&app, &parts, Scope::Send, in_query.as_deref()).await?;
+    caller(&app, &parts, KeyScope::Send, in_query.as_deref()).await?;
     let (ids, in_body) = read_ids(body::json_of(&parts, body).await?)?;
     let named = in_query.or(in_body);
-    let caller = caller(&app, &parts, Scope::Send, named.as_deref()).await?;
+    let caller = caller(&app, &parts, KeyScope::Send, named.as_deref()).await?;
     let (app, tenant, request_id) = (&app, &caller.tenant, &request_id);
     let each = futures::stream::iter(ids).map(|id| async move {
-        let outcome = operate(app, tenant, &id, Asked::Cancel, request_id).await;
+        let outcome = operate(app, tenant, &id, OperatorAction::Cancel, request_id).await;
         (id, outcome)
     });
     let outcomes: Vec<_> = each.buffered(TOGETHER).collect().await;
@@ -221,28 +223,29 @@ pub(super) async fn status(
     let mut query = QueryParameters::from_uri(&uri)?;
     let named = query.take("tenant_id");
     query.finish()?;
-    let caller = caller(&app, &parts, Scope::Read, named.as_deref()).await?;
+    let caller = caller(&app, &parts, KeyScope::Read, named.as_deref()).await?;
     let suspensions = app.store.suspensions(&caller.tenant).await?;
     let active = !suspensions.iter().any(|one| one.scope == SuspensionScope::Tenant);
     let now = app.clock.now();
     let by_status = app.store.stats(Some(&caller.tenant), now).await?.by_status;
     let held = held_past_their_time(&app, &caller.tenant, &suspensions, now).await?;
-    let count = |statuses: &[Status]| -> i64 { statuses.iter().filter_map(|one| by_status.get(one)).sum() };
+    let count =
+        |statuses: &[MessageStatus]| -> i64 { statuses.iter().filter_map(|one| by_status.get(one)).sum() };
     Ok(Json(json!({
         "ok": true,
         "active": active,
         "tenant_id": caller.tenant,
         "pending": count(PENDING) + held,
-        "deferred": (count(&[Status::Scheduled]) - held).max(0),
-        "sending": count(&[Status::Sending, Status::InDoubt]),
-        "sent": count(&[Status::Sent]),
-        "captured": count(&[Status::Captured]),
+        "deferred": (count(&[MessageStatus::Scheduled]) - held).max(0),
+        "sending": count(&[MessageStatus::Sending, MessageStatus::InDoubt]),
+        "sent": count(&[MessageStatus::Sent]),
+        "captured": count(&[MessageStatus::Captured]),
         "error": count(&[
-            Status::Failed,
-            Status::Invalid,
-            Status::Suppressed,
-            Status::Cancelled,
-            Status::Expired,
+            MessageStatus::Failed,
+            MessageStatus::Invalid,
+            MessageStatus::Suppressed,
+            MessageStatus::Cancelled,
+            MessageStatus::Expired,
         ]),
     })))
 }
@@ -252,7 +255,7 @@ pub(super) async fn status(
 async fn held_past_their_time(
     app: &AppState,
     tenant: &TenantId,
-    suspensions: &[Suspension],
+    suspensions: &[SuspensionRecord],
     now: Time,
 ) -> Result<i64, ApiError> {
     let batch_of = |scope: &SuspensionScope| match scope {
@@ -267,7 +270,8 @@ async fn held_past_their_time(
     }
     let (mut looked_at, mut held) = (0, 0);
     for batch in batches {
-        let filter = Filter { status: Some(Status::Scheduled), batch, ..Filter::default() };
+        let filter =
+            MessageFilter { status: Some(MessageStatus::Scheduled), batch, ..MessageFilter::default() };
         let mut before = None;
         while looked_at < HELD_MAX {
             let page = app.store.search(tenant, &filter, before, HELD_AT_ONCE).await?;

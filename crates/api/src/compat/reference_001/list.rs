@@ -9,9 +9,9 @@ use axum::{
 };
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
-use postway_domain::{AccountId, Event, MessageUid, Scope, TenantId, id::BatchCode};
-use postway_intake::{JsonBounds, read_object_beside};
-use postway_store::record::{Body, Filter, Kept};
+use postway_domain::{AccountId, KeyScope, MessageEvent, MessageUid, TenantId, id::BatchCode};
+use postway_intake::{JsonBounds, read_object_except};
+use postway_store::record::{BodyLocation, MessageFilter, StoredBody};
 use serde_json::{Map, Value, json};
 
 use super::{caller, request, status};
@@ -41,14 +41,14 @@ pub(super) async fn list(State(app): State<SharedState>, parts: Parts) -> Result
     let named = query.take("tenant_id");
     let active_only = query.parse("active_only", flag).unwrap_or(false);
     let include_history = query.parse("include_history", flag).unwrap_or(false);
-    let filter = Filter {
+    let filter = MessageFilter {
         batch: query.parse("batch_code", str::parse::<BatchCode>).map(|code| code.to_string()),
         account: query.parse("account_id", str::parse::<AccountId>),
-        ..Filter::default()
+        ..MessageFilter::default()
     };
     let paging = lookup::long_page(&mut query);
     query.finish()?;
-    let tenant = caller(&app, &parts, Scope::Read, named.as_deref()).await?.tenant;
+    let tenant = caller(&app, &parts, KeyScope::Read, named.as_deref()).await?.tenant;
     let statuses = if active_only { ACTIVE } else { &[] };
     let page = lookup::page(&app, &tenant, filter, statuses, paging).await?;
     let tenant_name = app.store.tenant(&tenant).await?.map(|tenant| tenant.name);
@@ -85,7 +85,7 @@ pub(super) async fn list(State(app): State<SharedState>, parts: Parts) -> Result
 fn shown_requests(messages: &[MessageWithStatus]) -> Vec<Option<(MessageUid, u64)>> {
     let mut left = REQUEST_BYTES_MAX;
     let mut shown = |entry: &MessageWithStatus| match entry.record.payload {
-        Kept::Inline(bytes) if !entry.record.summary.sensitive && bytes <= left => {
+        BodyLocation::Inline(bytes) if !entry.record.summary.sensitive && bytes <= left => {
             left -= bytes;
             Some((entry.record.summary.uid, bytes))
         }
@@ -103,8 +103,8 @@ async fn asked_for(
     let read = |shown: Option<(MessageUid, u64)>| async move {
         let Some((uid, _)) = shown else { return Ok::<Option<Bytes>, ApiError>(None) };
         Ok(match app.store.payload(tenant, uid).await? {
-            Some(Body::Inline(bytes)) => Some(bytes),
-            Some(Body::Blob(_)) | None => None,
+            Some(StoredBody::Inline(bytes)) => Some(bytes),
+            Some(StoredBody::Blob(_)) | None => None,
         })
     };
     let mut stored = futures::stream::iter(shown).map(read).buffered(TOGETHER);
@@ -114,7 +114,7 @@ async fn asked_for(
         let bounds = JsonBounds { values_max, text_bytes_max: REQUEST_BYTES_MAX as usize };
         // The template is not shown, so its variables are not built.
         let request =
-            bytes.and_then(|bytes| Some(read_object_beside(&bytes, Some("template"), bounds).ok()?.0));
+            bytes.and_then(|bytes| Some(read_object_except(&bytes, Some("template"), bounds).ok()?.0));
         left -= request.as_ref().map_or(0, count_values).min(left);
         requests.push(request);
     }
@@ -135,7 +135,7 @@ fn count_values(object: &Map<String, Value>) -> usize {
 }
 
 /// One event of a message's history. Its number is its position.
-fn happened(event: &Event) -> Value {
+fn happened(event: &MessageEvent) -> Value {
     let data: Map<String, Value> =
         event.data.as_deref().and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default();
     let said = ["message", "diagnostic", "reason", "error_text", "error"];

@@ -16,7 +16,7 @@ mod status;
 pub(super) mod tenant;
 
 use axum::http::{StatusCode, request::Parts};
-use postway_domain::Scope;
+use postway_domain::KeyScope;
 use serde_json::{Value, json};
 
 use super::{ErrorStyle, routes::CompatRoutes};
@@ -97,7 +97,7 @@ fn reason(error: &ApiError) -> String {
 async fn caller(
     app: &AppState,
     parts: &Parts,
-    scope: Scope,
+    scope: KeyScope,
     tenant: Option<&str>,
 ) -> Result<Caller, ApiError> {
     let who = crate::auth::authenticate(parts, app).await?;
@@ -108,7 +108,7 @@ async fn caller(
 async fn named_caller(
     app: &AppState,
     parts: &Parts,
-    scope: Scope,
+    scope: KeyScope,
     tenant: Option<&str>,
 ) -> Result<Caller, ApiError> {
     let who = crate::auth::authenticate(parts, app).await?;

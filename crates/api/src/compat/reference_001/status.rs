@@ -1,17 +1,17 @@
 //! A message as reference 001 shows it, which tells states by their times.
 
 use postway_domain::{
-    Event, EventKind, State, Time,
+    EventKind, MessageEvent, MessageState, Time,
     message::reason::{pec_error, pec_error_code},
-    reference::{Bounce001, Standing, status_001},
+    reference::{Bounce001, Status001Basis, status_001},
 };
 use serde_json::{Value, json};
 
 use crate::{compat::lookup::MessageWithStatus, message::view::bounce_reported_at};
 
 /// Whether it ended without being sent.
-fn is_error(state: State) -> bool {
-    state.status().is_final() && state != State::Sent
+fn is_error(state: MessageState) -> bool {
+    state.status().is_final() && state != MessageState::Sent
 }
 
 /// A message as this API shows it at `now`. Times are whole seconds since 1970, except `created_at` and
@@ -73,20 +73,20 @@ pub(super) fn seconds(time: Time) -> i64 {
 
 /// The state beside its status. This API knows suspensions of batches and tenants only; a suspended message
 /// stays suspended when its scheduled time has passed.
-fn presented_state(entry: &MessageWithStatus, bounced: bool, reported: bool, now: Time) -> Standing {
+fn presented_state(entry: &MessageWithStatus, bounced: bool, reported: bool, now: Time) -> Status001Basis {
     let message = &entry.record.summary;
     let is_held = entry.held_by.iter().any(|held| held == "tenant" || held.starts_with("batch:"));
     let is_due = message.due_at.is_some_and(|due_at| due_at <= now);
     match message.state {
-        State::Ready if is_held => Standing::Suspended,
-        State::Scheduled(_) if is_due && is_held => Standing::Suspended,
-        State::Scheduled(_) if is_due => Standing::Due,
-        _ if reported => Standing::Reported,
-        State::Sent if bounced => Standing::Bounced,
-        _ => Standing::Plain,
+        MessageState::Ready if is_held => Status001Basis::Suspended,
+        MessageState::Scheduled(_) if is_due && is_held => Status001Basis::Suspended,
+        MessageState::Scheduled(_) if is_due => Status001Basis::Due,
+        _ if reported => Status001Basis::Reported,
+        MessageState::Sent if bounced => Status001Basis::Bounced,
+        _ => Status001Basis::Plain,
     }
 }
 
-fn particulars(event: &Event) -> Value {
+fn particulars(event: &MessageEvent) -> Value {
     event.data.as_deref().and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default()
 }

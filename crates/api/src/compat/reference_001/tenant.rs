@@ -5,7 +5,7 @@ use axum::{
     extract::{Request, State},
     http::Uri,
 };
-use postway_domain::{Scope, TenantId};
+use postway_domain::{KeyScope, TenantId};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -110,7 +110,7 @@ async fn make(
     let id = read_id(made.id())?;
     let wanted = Map::from_iter([
         ("name".to_owned(), json!(KEY_NAME)),
-        ("scopes".to_owned(), json!([Scope::Send, Scope::Read, Scope::Manage])),
+        ("scopes".to_owned(), json!([KeyScope::Send, KeyScope::Read, KeyScope::Manage])),
     ]);
     let shown = match active {
         Some(false) => pause::suspend_tenant(app, admin, request_id, id.clone()).await?,

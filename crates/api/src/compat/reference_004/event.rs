@@ -1,8 +1,8 @@
 //! Events as this API shows them.
 
 use postway_domain::{
-    Event, MessageUid,
-    reference::{Sense, event_004},
+    MessageEvent, MessageUid,
+    reference::{EventConsequence, event_004},
 };
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,7 @@ const NAMES: &[(&str, &str)] = &[
 ];
 
 /// An event of a message; `None` if this API has no such event.
-pub(super) fn view(uid: MessageUid, event: &Event, sense: Sense) -> Option<Value> {
+pub(super) fn view(uid: MessageUid, event: &MessageEvent, sense: EventConsequence) -> Option<Value> {
     let word = event_004(event.kind, sense)?;
     let data: Map<String, Value> =
         event.data.as_deref().and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default();
@@ -55,15 +55,19 @@ mod tests {
     fn an_outcome_says_what_its_users_look_for() {
         let uid = MessageUid::from_bytes([7; 16]);
         let said = |kind, data: Value, sense| {
-            view(uid, &Event { seq: 1, at: Time::from_millis(0), kind, data: Some(data.to_string()) }, sense)
+            view(
+                uid,
+                &MessageEvent { seq: 1, at: Time::from_millis(0), kind, data: Some(data.to_string()) },
+                sense,
+            )
         };
-        let event = |kind, data| said(kind, data, Sense::Plain);
+        let event = |kind, data| said(kind, data, EventConsequence::Plain);
         let retry = said(
             EventKind::Scheduled,
             json!({"attempt": 1, "duration_ms": 9, "code": "SES_THROTTLING", "provider_category": "QUOTA_ERROR",
                 "message": "slow down", "original_code": "Throttling", "will_retry": true, "next_attempt": 2,
                 "backoff_ms": 1000, "phase": "request"}),
-            Sense::Retry,
+            EventConsequence::Retry,
         );
         assert_eq!(
             retry.unwrap(),
@@ -78,7 +82,7 @@ mod tests {
         let held = said(
             EventKind::Ready,
             json!({"attempt": 1, "code": "SES_DAILY_QUOTA_EXCEEDED", "will_retry": true, "next_attempt": 2}),
-            Sense::Retry,
+            EventConsequence::Retry,
         );
         assert_eq!(held.unwrap()["type"], "RETRY_SCHEDULED", "no retry is used, and it is tried again");
         let checks = json!([{"check": "INTEGRITY", "bytes": 9}]);

@@ -4,8 +4,8 @@
 use std::time::Instant;
 
 use axum::http::StatusCode;
-use postway_domain::{EmailAddress, Mailbox, RecipientKind};
-use postway_intake::{Code, FieldError, RefusedMail, RequestContext};
+use postway_domain::{EmailAddress, NamedAddress, RecipientKind};
+use postway_intake::{FieldFault, RefusalCode, RefusedMail, RequestContext};
 use serde_json::value::RawValue;
 
 use super::log_received;
@@ -27,7 +27,7 @@ pub(super) async fn store_refused(
     started: Instant,
 ) {
     let Some(mail) = refused(bytes, error) else { return };
-    match app.door.keep_refused(context, mail).await {
+    match app.door.record_refused(context, mail).await {
         Ok(uid) => log_received(context, uid, "invalid", started),
         Err(error) => {
             let request_id = context.request_id.as_str();
@@ -42,7 +42,7 @@ fn refused(bytes: &[u8], error: &ApiError) -> Option<RefusedMail> {
         return None;
     }
     let first = error.details().first()?;
-    let code = first.code.and_then(Code::from_word)?;
+    let code = first.code.and_then(RefusalCode::from_word)?;
     let fields = RawFields::read(bytes).unwrap_or(RawFields(Vec::new()));
     let said = |name| fields.get(name).and_then(text).map(|text| text.into_owned());
     let kinds = [("to", RecipientKind::To), ("cc", RecipientKind::Cc), ("bcc", RecipientKind::Bcc)];
@@ -54,7 +54,7 @@ fn refused(bytes: &[u8], error: &ApiError) -> Option<RefusedMail> {
         recipients: recipients.collect(),
         subject: said("subject").unwrap_or_default(),
         external_id: said("externalId"),
-        fault: FieldError::new(first.field.clone(), first.message.clone()).coded(code),
+        fault: FieldFault::new(first.field.clone(), first.message.clone()).coded(code),
     })
 }
 
@@ -67,6 +67,6 @@ fn addresses(value: &RawValue) -> Vec<EmailAddress> {
             items.into_iter().take(ADDRESSES_MAX).filter_map(text).map(|line| line.into_owned()).collect()
         }
     };
-    let address = |line: &String| Some(line.parse::<Mailbox>().ok()?.address().clone());
+    let address = |line: &String| Some(line.parse::<NamedAddress>().ok()?.address().clone());
     lines.iter().take(ADDRESSES_MAX).filter_map(address).collect()
 }

@@ -9,7 +9,7 @@ use axum::{
 };
 use bytes::Bytes;
 use postway_domain::{MessageUid, RecipientKey, TenantId, Time};
-use postway_intake::{Code, RequestContext, count_refused, weighed};
+use postway_intake::{RefusalCode, RequestContext, count_refused, run_heavy};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{NAMES, log_received, refused};
@@ -98,7 +98,7 @@ async fn receive<'a>(
     bytes: &'a Bytes,
 ) -> Result<ReceivedEmail<'a>, ApiError> {
     let tenant = &context.tenant;
-    let TranslatedEmail { mut ours, recipient } = weighed(bytes.len(), || translate(bytes, Some(tenant)))?;
+    let TranslatedEmail { mut ours, recipient } = run_heavy(bytes.len(), || translate(bytes, Some(tenant)))?;
     let external_id = recipient.as_ref().and_then(|recipient| recipient.external_id);
     let mut said = Vec::new();
     if let Some(recipient) = recipient {
@@ -124,10 +124,10 @@ fn received_at(uid: MessageUid) -> Time {
 }
 
 /// Required fields, and the code and message if one is missing.
-const REQUIRED: [(&str, Code, &str); 3] = [
-    ("to", Code::InvalidPayload, "is missing: give the address that it is for"),
-    ("subject", Code::InvalidPayload, "is missing: give the subject"),
-    ("html", Code::InvalidTemplate, "is missing or empty: give the html; a text may come beside it"),
+const REQUIRED: [(&str, RefusalCode, &str); 3] = [
+    ("to", RefusalCode::InvalidPayload, "is missing: give the address that it is for"),
+    ("subject", RefusalCode::InvalidPayload, "is missing: give the subject"),
+    ("html", RefusalCode::InvalidTemplate, "is missing or empty: give the html; a text may come beside it"),
 ];
 
 /// Translates a mail.
@@ -169,7 +169,7 @@ fn translate<'a>(bytes: &'a [u8], tenant: Option<&TenantId>) -> Result<Translate
 fn unread(error: ApiError) -> ApiError {
     match error.details() {
         [] => {
-            count_refused([Code::InvalidPayload.check()]);
+            count_refused([RefusalCode::InvalidPayload.check()]);
             error
         }
         faults => refuse(faults.to_vec()),
@@ -179,14 +179,14 @@ fn unread(error: ApiError) -> ApiError {
 /// A fault found by this API belongs to the first check, unless it says otherwise.
 fn refuse(mut faults: Vec<FieldError>) -> ApiError {
     for fault in &mut faults {
-        fault.code.get_or_insert(Code::InvalidPayload.as_str());
-        fault.check.get_or_insert(Code::InvalidPayload.check());
+        fault.code.get_or_insert(RefusalCode::InvalidPayload.as_str());
+        fault.check.get_or_insert(RefusalCode::InvalidPayload.check());
     }
     refuse_mail(faults)
 }
 
-fn fault(field: &str, message: &str, code: Code) -> FieldError {
-    postway_intake::FieldError::new(field, message).coded(code).into()
+fn fault(field: &str, message: &str, code: RefusalCode) -> FieldError {
+    postway_intake::FieldFault::new(field, message).coded(code).into()
 }
 
 /// The key decides the tenant; a company that is named as well must be the same.
@@ -195,14 +195,14 @@ fn other_company(value: &RawValue, tenant: &TenantId) -> Option<FieldError> {
         Ok(company) if company == tenant.as_str() => None,
         Ok(_) => {
             let message = "is not the company of this key: leave it out, or use that company's key";
-            Some(fault("companyId", message, Code::OutboxNotFound))
+            Some(fault("companyId", message, RefusalCode::OutboxNotFound))
         }
         Err(fault) => Some(fault),
     }
 }
 
 /// Translates a mail without a call. Its recipient must be known by an id: there is no directory to look in.
-pub(in crate::compat) fn in_our_words(bytes: &[u8]) -> Result<String, ApiError> {
+pub(in crate::compat) fn translate_row(bytes: &[u8]) -> Result<String, ApiError> {
     let TranslatedEmail { mut ours, recipient } = translate(bytes, None)?;
     if let Some(TranslatedRecipient { fields, .. }) = recipient {
         let mut known = MessageWriter::with_capacity(256);
@@ -238,7 +238,7 @@ fn recipient(value: &RawValue) -> Result<TranslatedRecipient<'_>, Vec<FieldError
     let is_named = fields.iter().any(|(name, ..)| matches!(*name, "id" | "external_id"));
     if wrong.is_empty() && !is_named && personal_number.is_none() {
         let message = "give its recipientId, its externalId or its cpfCnpj";
-        wrong.push(fault("recipient", message, Code::InvalidPayload));
+        wrong.push(fault("recipient", message, RefusalCode::InvalidPayload));
     }
     if wrong.is_empty() {
         Ok(TranslatedRecipient { fields, personal_number, external_id })

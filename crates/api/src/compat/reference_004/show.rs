@@ -1,8 +1,8 @@
 //! `GET /v1/emails/{id}` and `GET /v1/emails`: the log of a mail, with its events.
 
 use axum::{Json, extract::State, http::Uri};
-use postway_domain::{RecipientKind, State as Stands, reference::sense};
-use postway_store::record::{Filter, MessageSummary, external_label};
+use postway_domain::{MessageState as Stands, RecipientKind, reference::sense};
+use postway_store::record::{MessageFilter, MessageSummary, external_label};
 use serde_json::{Value, json};
 
 use super::{event, status};
@@ -43,11 +43,11 @@ pub(super) async fn list(
         }
     });
     let external_id = query.take("externalId");
-    let filter = Filter {
+    let filter = MessageFilter {
         tag: external_id.as_deref().map(external_label),
         request_id: query.take("requestId"),
         provider_message_id: query.take("sesMessageId"),
-        ..Filter::default()
+        ..MessageFilter::default()
     };
     let number = query.parse("page", page_number).unwrap_or(1);
     let page_size = lookup::page_size(&mut query, "pageSize");

@@ -20,7 +20,7 @@ use crate::{
     },
     message::{
         MessagePathId, find,
-        operate::transition::{Asked, operate, reschedule},
+        operate::transition::{OperatorAction, operate, reschedule},
     },
     state::SharedState,
 };
@@ -56,7 +56,7 @@ pub(super) async fn cancel(
     MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let uid = find(&app, &caller.tenant, &id).await?.summary.uid;
-    operate(&app, &caller.tenant, &uid.to_string(), Asked::Cancel, &request_id)
+    operate(&app, &caller.tenant, &uid.to_string(), OperatorAction::Cancel, &request_id)
         .await
         .map_err(as_request_fault)?;
     Ok(Json(json!({"object": "email", "id": uid})))

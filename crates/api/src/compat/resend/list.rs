@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::{Json, extract::State, http::Uri};
 use postway_domain::{MessageUid, TenantId, Time};
-use postway_store::record::{Filter, MessageKey, MessageSummary};
+use postway_store::record::{MessageFilter, MessageKey, MessageSummary};
 use serde_json::{Map, Value, json};
 
 use super::read::listed;
@@ -93,7 +93,8 @@ pub(super) async fn list(
         None => {
             // One item more than requested shows whether there is a next page.
             let wanted = u32::try_from(limit + 1).unwrap_or(PAGE_MAX);
-            let mut found = app.store.messages(&caller.tenant, &Filter::default(), after, wanted).await?;
+            let mut found =
+                app.store.messages(&caller.tenant, &MessageFilter::default(), after, wanted).await?;
             let has_more = found.len() > limit;
             found.truncate(limit);
             (found, has_more)
@@ -125,7 +126,7 @@ async fn newer(
     limit: usize,
 ) -> Result<(Vec<MessageSummary>, bool), ApiError> {
     let begin = time_of(uid);
-    let filter = Filter { since: Some(begin), ..Filter::default() };
+    let filter = MessageFilter { since: Some(begin), ..MessageFilter::default() };
     let (mut narrow, mut width, mut wide) = (Duration::ZERO, WINDOW, None);
     for _ in 0..WINDOWS_MAX {
         let end = begin.plus(width);

@@ -1,7 +1,7 @@
 //! `GET /emails/{id}`.
 
 use axum::{Json, extract::State, http::StatusCode};
-use postway_domain::{Mailbox, RecipientKind, message::Wait};
+use postway_domain::{NamedAddress, RecipientKind, message::ScheduleReason};
 use postway_store::record::MessageRecord;
 use serde_json::{Map, Value, json};
 
@@ -50,7 +50,7 @@ fn as_given(mut text: String) -> String {
 
 /// An address without the quotes that a mail puts around every name.
 fn as_written(address: &str) -> String {
-    address.parse::<Mailbox>().map_or_else(|_| address.to_owned(), |mailbox| mailbox.to_string())
+    address.parse::<NamedAddress>().map_or_else(|_| address.to_owned(), |mailbox| mailbox.to_string())
 }
 
 /// An email as in lists.
@@ -58,7 +58,7 @@ pub(super) fn listed(record: &MessageRecord, content: &ShownContent) -> Map<Stri
     let message = &record.summary;
     let (outcome, _) = of_message(&record.recipients, None);
     let subject = if message.sensitive { HIDDEN } else { &message.subject };
-    let scheduled_at = message.due_at.filter(|_| message.state.wait() == Some(Wait::SendAt));
+    let scheduled_at = message.due_at.filter(|_| message.state.wait() == Some(ScheduleReason::SendAt));
     let fields = [
         ("id", json!(message.uid)),
         ("message_id", json!(format!("<{}>", message.message_id))),

@@ -6,7 +6,7 @@ use axum::{
     http::HeaderMap,
 };
 use bytes::Bytes;
-use postway_intake::{BatchReceipt, Receipt, RequestContext};
+use postway_intake::{AcceptReceipt, BatchReceipt, RequestContext};
 use serde_json::{Value, json};
 
 use super::{
@@ -81,7 +81,7 @@ pub(super) async fn batch(
 }
 
 /// The state of an email: refused, to be accepted, or accepted.
-type EmailOutcome = Result<Option<Receipt>, ApiError>;
+type EmailOutcome = Result<Option<AcceptReceipt>, ApiError>;
 
 /// Resend has no limit on subjects, and accepts times in words.
 fn context(caller: Sender, id: &RequestId, headers: &HeaderMap) -> Result<RequestContext, ApiError> {

@@ -1,27 +1,29 @@
 //! Our states in Resend's terms.
 
-use postway_domain::{EventKind, State, message::Wait};
+use postway_domain::{EventKind, MessageState, message::ScheduleReason};
 
 /// The last event of an email: its outcome if one was reported, otherwise its state.
-pub(super) fn last_event(state: State, outcome: Option<EventKind>) -> &'static str {
+pub(super) fn last_event(state: MessageState, outcome: Option<EventKind>) -> &'static str {
     outcome.and_then(after_sent).unwrap_or_else(|| state_word(state))
 }
 
-fn state_word(state: State) -> &'static str {
+fn state_word(state: MessageState) -> &'static str {
     match state {
-        State::Accepted
-        | State::Validating
-        | State::Ready
-        | State::Scheduled(Wait::Fetch)
-        | State::Sending { .. }
-        | State::InDoubt => "queued",
-        State::Scheduled(Wait::SendAt) => "scheduled",
-        State::Scheduled(Wait::Retry) => "delivery_delayed",
-        State::Sent => "sent",
+        MessageState::Accepted
+        | MessageState::Validating
+        | MessageState::Ready
+        | MessageState::Scheduled(ScheduleReason::Fetch)
+        | MessageState::Sending { .. }
+        | MessageState::InDoubt => "queued",
+        MessageState::Scheduled(ScheduleReason::SendAt) => "scheduled",
+        MessageState::Scheduled(ScheduleReason::Retry) => "delivery_delayed",
+        MessageState::Sent => "sent",
         // This API has no term for an email that never left.
-        State::Failed | State::Invalid | State::Expired | State::Captured => "failed",
-        State::Suppressed => "suppressed",
-        State::Cancelled => "canceled",
+        MessageState::Failed | MessageState::Invalid | MessageState::Expired | MessageState::Captured => {
+            "failed"
+        }
+        MessageState::Suppressed => "suppressed",
+        MessageState::Cancelled => "canceled",
     }
 }
 
@@ -54,15 +56,15 @@ mod tests {
             "sent",
             "suppressed",
         ];
-        for &state in State::ALL {
+        for &state in MessageState::ALL {
             assert!(known.contains(&last_event(state, None)), "{state:?}");
             for &outcome in EventKind::ALL {
                 assert!(known.contains(&last_event(state, Some(outcome))), "{state:?} {outcome:?}");
             }
         }
-        assert_eq!(last_event(State::Sent, Some(EventKind::Bounced)), "bounced");
-        assert_eq!(last_event(State::Sent, Some(EventKind::PecAccepted)), "sent");
-        assert_eq!(last_event(State::Scheduled(Wait::SendAt), None), "scheduled");
-        assert_eq!(last_event(State::Cancelled, None), "canceled");
+        assert_eq!(last_event(MessageState::Sent, Some(EventKind::Bounced)), "bounced");
+        assert_eq!(last_event(MessageState::Sent, Some(EventKind::PecAccepted)), "sent");
+        assert_eq!(last_event(MessageState::Scheduled(ScheduleReason::SendAt), None), "scheduled");
+        assert_eq!(last_event(MessageState::Cancelled, None), "canceled");
     }
 }

@@ -58,7 +58,7 @@ pub(super) async fn create(
             (None, 1) => first.clone(),
             (None, number) => format!("{first}-{number}"),
         };
-        let mut body = said.in_our_words();
+        let mut body = said.translate_row();
         body.insert("name".to_owned(), id.as_str().into());
         match write::make(&app, &caller, &request_id, body).await {
             Ok(_) => return Ok(Json(json!({"object": "template", "id": id}))),
@@ -221,7 +221,7 @@ impl ResendTemplate {
     }
 
     /// The body for our API, without the name.
-    fn in_our_words(&self) -> Map<String, Value> {
+    fn translate_row(&self) -> Map<String, Value> {
         let variables = self.variables.clone().unwrap_or_default();
         let source = |text: &Option<String>| text.as_deref().map(|text| Value::from(ours(text, &variables)));
         let fields = [
@@ -243,7 +243,7 @@ impl ResendTemplate {
             true => ours(&theirs(source), &variables),
             false => source.to_owned(),
         };
-        let mut body = self.in_our_words();
+        let mut body = self.translate_row();
         let sources = [
             ("description", current.description.clone()),
             ("subject", Some(kept(&current.subject))),

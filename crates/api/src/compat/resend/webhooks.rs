@@ -55,7 +55,7 @@ pub(super) async fn create(
     if !absent.is_empty() {
         return Err(ApiError::invalid(absent));
     }
-    let mut ours = in_our_words(asked)?;
+    let mut ours = translate_row(asked)?;
     ours.insert("form".to_owned(), FORM.as_str().into());
     let made = create::make(&app, &caller, &request_id, ours).await.map_err(theirs)?;
     Ok(Json(json!({"object": "webhook", "id": made.webhook.id, "signing_secret": made.secret})))
@@ -96,7 +96,7 @@ pub(super) async fn update(
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let NamedWebhook(id) = NamedWebhook::parse(&id)?;
-    let ours = in_our_words(body::json_object(request).await?)?;
+    let ours = translate_row(body::json_object(request).await?)?;
     find(&app, &caller.tenant, &id).await?;
     let changed = change::change(&app, &caller, &request_id, &id, ours).await.map_err(theirs)?;
     Ok(Json(json!({"object": "webhook", "id": changed.id})))
@@ -159,7 +159,7 @@ fn shown(view: &WebhookView) -> Value {
 }
 
 /// The body for our API. Unknown fields are ignored, as there.
-fn in_our_words(mut asked: Map<String, Value>) -> Result<Map<String, Value>, ApiError> {
+fn translate_row(mut asked: Map<String, Value>) -> Result<Map<String, Value>, ApiError> {
     let (mut ours, mut wrong) = (Map::new(), Vec::new());
     if let Some(endpoint) = asked.remove("endpoint").filter(|value| !value.is_null()) {
         ours.insert("url".to_owned(), endpoint);

@@ -10,7 +10,7 @@ use axum::{
     http::{StatusCode, Uri},
 };
 use postway_domain::{Contact, TenantId, id::ContactId};
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 
 pub(crate) use self::view::{ContactList, ContactView};
 use crate::{
@@ -121,7 +121,7 @@ pub(crate) async fn delete(
     let entry = app.audit(&caller.actor, Some(tenant), "contact.delete", id.as_str(), &request_id, None);
     let change = DirectoryChange::DeleteContact(tenant.clone(), id.clone());
     match app.store.change(change, Some(entry)).await? {
-        Changed::Done => Ok(StatusCode::NO_CONTENT),
+        ChangeResult::Done => Ok(StatusCode::NO_CONTENT),
         _ => Err(no_contact(id.as_str())),
     }
 }

@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use postway_domain::Contact;
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 use serde_json::json;
 
 use super::{ContactView, NamedContact, edit, find, view::ContactRequest};
@@ -50,7 +50,7 @@ pub(crate) async fn create(
     let (tenant, id) = (contact.tenant.clone(), contact.id.clone());
     let entry = app.audit(&caller.actor, Some(&tenant), "contact.create", id.as_str(), &request_id, None);
     match app.store.change(DirectoryChange::CreateContact(contact), Some(entry)).await? {
-        Changed::Done => {}
+        ChangeResult::Done => {}
         _ => return Err(taken()),
     }
     let location = [(header::LOCATION, format!("/v1/contacts/{id}"))];
@@ -96,9 +96,9 @@ pub(crate) async fn patch(
         let entry =
             app.audit(&caller.actor, Some(tenant), "contact.change", id.as_str(), &request_id, detail);
         match app.store.change(DirectoryChange::UpdateContact(contact, expected), Some(entry)).await? {
-            Changed::Done => return Ok(Some(Json(view))),
-            Changed::Exists => return Err(taken()),
-            Changed::Already | Changed::Missing | Changed::Stale | Changed::InUse => {}
+            ChangeResult::Done => return Ok(Some(Json(view))),
+            ChangeResult::Exists => return Err(taken()),
+            ChangeResult::Already | ChangeResult::Missing | ChangeResult::Stale | ChangeResult::InUse => {}
         }
         Ok::<_, ApiError>(None)
     })

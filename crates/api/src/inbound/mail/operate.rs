@@ -2,7 +2,7 @@
 
 use axum::{Json, extract::State};
 use postway_domain::MessageUid;
-use postway_store::record::Changed;
+use postway_store::record::ChangeResult;
 
 use super::{InboundMailView, NamedInbound, find, no_mail};
 use crate::{
@@ -30,9 +30,9 @@ pub(crate) async fn replay(
     NamedInbound(uid): NamedInbound,
 ) -> Result<Json<InboundMailView>, ApiError> {
     match app.store.replay_inbound(&caller.tenant, uid, app.clock.now()).await? {
-        Changed::Done | Changed::Already => {}
-        Changed::Missing => return Err(no_mail(&uid.to_string())),
-        Changed::InUse | Changed::Exists | Changed::Stale => {
+        ChangeResult::Done | ChangeResult::Already => {}
+        ChangeResult::Missing => return Err(no_mail(&uid.to_string())),
+        ChangeResult::InUse | ChangeResult::Exists | ChangeResult::Stale => {
             let state = find(&app, &caller.tenant, uid).await?.mail.state;
             let message = match state.can_be_replayed() {
                 true => format!("the mail is {}, but its bytes are no longer kept", state.as_str()),
@@ -65,11 +65,11 @@ pub(crate) async fn resolve(
     NamedInbound(uid): NamedInbound,
 ) -> Result<Json<InboundMailView>, ApiError> {
     match app.store.resolve_inbound(&caller.tenant, uid, app.clock.now()).await? {
-        Changed::Done | Changed::Already => {}
-        Changed::InUse | Changed::Stale => {
+        ChangeResult::Done | ChangeResult::Already => {}
+        ChangeResult::InUse | ChangeResult::Stale => {
             return Err(ApiError::conflict("the mail is being dealt with at this moment; try again"));
         }
-        Changed::Missing | Changed::Exists => return Err(no_mail(&uid.to_string())),
+        ChangeResult::Missing | ChangeResult::Exists => return Err(no_mail(&uid.to_string())),
     }
     done(&app, &caller, &request_id, uid, "inbound.resolve").await
 }

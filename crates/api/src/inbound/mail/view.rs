@@ -1,6 +1,6 @@
 //! Inbound mail, as JSON.
 
-use postway_domain::{MessageUid, Status, Time};
+use postway_domain::{MessageStatus, MessageUid, Time};
 use postway_store::record::{InboundRecord, InboundView};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -99,7 +99,7 @@ pub(crate) struct ForwardedMessageView {
     uid: MessageUid,
     /// The message's status; null if it was removed.
     #[schema(value_type = Option<String>, example = "sent")]
-    status: Option<Status>,
+    status: Option<MessageStatus>,
 }
 
 /// A page of inbound mail.
@@ -146,9 +146,10 @@ impl From<InboundView> for InboundSummary {
 impl From<InboundRecord> for InboundMailView {
     fn from(InboundRecord { mut mail, messages, events }: InboundRecord) -> Self {
         let result = mail.result.take().and_then(|text| RawValue::from_string(text).ok());
-        let sent_on = |(rule, uid, status): (postway_domain::id::RuleId, MessageUid, Option<Status>)| {
-            ForwardedMessageView { rule: rule.to_string(), uid, status }
-        };
+        let sent_on =
+            |(rule, uid, status): (postway_domain::id::RuleId, MessageUid, Option<MessageStatus>)| {
+                ForwardedMessageView { rule: rule.to_string(), uid, status }
+            };
         Self {
             summary: mail.into(),
             result,

@@ -8,7 +8,7 @@ use postway_domain::{
     WatchedMailbox,
     mailbox::{MailboxAuth, MailboxSettings},
 };
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 use serde_json::json;
 
 use super::{
@@ -74,13 +74,13 @@ pub(crate) async fn patch(
         let entry =
             app.audit(&caller.actor, Some(tenant), "mailbox.change", id.as_str(), &request_id, detail);
         match app.store.change(DirectoryChange::UpdateMailbox(mailbox, expected), Some(entry)).await? {
-            Changed::Done => {
+            ChangeResult::Done => {
                 tracing::info!(%tenant, mailbox = %id, version, "mailbox changed");
                 let (mailbox, state) = find(&app, tenant, &id).await?;
                 return Ok(Some(Json(MailboxView::new(mailbox, Some(&state)))));
             }
-            Changed::Exists => return Err(watched_already()),
-            Changed::Already | Changed::Missing | Changed::Stale | Changed::InUse => {}
+            ChangeResult::Exists => return Err(watched_already()),
+            ChangeResult::Already | ChangeResult::Missing | ChangeResult::Stale | ChangeResult::InUse => {}
         }
         Ok::<_, ApiError>(None)
     })

@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use postway_domain::{TenantId, WatchedMailbox, id::MailboxId};
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -81,7 +81,7 @@ pub(crate) async fn create(
     let detail = Some(json!({"roles": mailbox.settings.roles}));
     let entry = app.audit(&caller.actor, Some(&tenant), "mailbox.create", id.as_str(), &request_id, detail);
     match app.store.change(DirectoryChange::CreateMailbox(mailbox), Some(entry)).await? {
-        Changed::Done => {}
+        ChangeResult::Done => {}
         _ => return Err(taken(&app, &tenant, &id).await?),
     }
     tracing::info!(%tenant, mailbox = %id, "mailbox created");

@@ -1,7 +1,7 @@
 //! Mailboxes from request bodies. Every faulty field is reported, including unknown ones.
 
 use postway_domain::{
-    mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, Start},
+    mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, WatchStart},
     message::OnDoubt,
 };
 use serde_json::{Map, Value};
@@ -64,7 +64,7 @@ fn defaults() -> MailboxSettings {
         active: true,
         description: None,
         poll_seconds: MailboxSettings::POLL_SECONDS_DEFAULT,
-        start: Start::default(),
+        start: WatchStart::default(),
         proxy: None,
         all_tenants: false,
         attempts_max: MailboxSettings::ATTEMPTS_DEFAULT,
@@ -189,7 +189,7 @@ fn read_watch_settings(fields: &mut JsonFieldReader<'_>, settings: &mut MailboxS
     if fields.has("start") {
         let form = "must be \"now\", \"beginning\", {\"newest\": N}, {\"since\": \"2026-01-31T00:00:00Z\"} or {\"after_uid\": N}";
         settings.start = fields.read("start", form).unwrap_or_default();
-        if settings.start == Start::Newest(0) {
+        if settings.start == WatchStart::Newest(0) {
             fields.refuse("start", "the newest 0 are none: write \"now\"");
         }
     }

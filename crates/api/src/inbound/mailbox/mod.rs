@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use axum::{Json, extract::State, http::StatusCode};
 use postway_domain::{TenantId, WatchedMailbox, id::MailboxId, mailbox::MailboxSettings};
-use postway_store::record::{Changed, DirectoryChange, MailboxKey, MailboxState};
+use postway_store::record::{ChangeResult, DirectoryChange, MailboxKey, MailboxState};
 use url::{Host, Url};
 
 pub(crate) use self::view::{MailboxList, MailboxView};
@@ -154,7 +154,7 @@ pub(crate) async fn delete(
     let entry = app.audit(&caller.actor, Some(tenant), "mailbox.delete", id.as_str(), &request_id, None);
     let change = DirectoryChange::DeleteMailbox(key_of(tenant, &id));
     match app.store.change(change, Some(entry)).await? {
-        Changed::Done => {
+        ChangeResult::Done => {
             tracing::info!(%tenant, mailbox = %id, "mailbox deleted");
             Ok(StatusCode::NO_CONTENT)
         }

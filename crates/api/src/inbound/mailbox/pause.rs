@@ -2,7 +2,7 @@
 
 use axum::{Json, extract::State};
 use postway_domain::{WatchedMailbox, id::MailboxId};
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 
 use super::{MailboxView, NamedMailbox, find};
 use crate::{
@@ -69,7 +69,7 @@ async fn switch(
         mailbox.settings.active = active;
         let entry = app.audit(&caller.actor, Some(tenant), action, id.as_str(), request_id, None);
         let change = DirectoryChange::UpdateMailbox(mailbox.clone(), expected);
-        if app.store.change(change, Some(entry)).await? == Changed::Done {
+        if app.store.change(change, Some(entry)).await? == ChangeResult::Done {
             return Ok(Some(Json(MailboxView::new(mailbox, Some(&state)))));
         }
         Ok::<_, ApiError>(None)

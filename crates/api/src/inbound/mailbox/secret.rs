@@ -6,7 +6,7 @@ use postway_domain::{
     id::MailboxId,
     mailbox::{MailboxAuth, MailboxSettings},
     oauth::OAuthSecrets,
-    secret::Sealed,
+    secret::SealedSecret,
 };
 use serde::{Deserialize, Serialize};
 
@@ -62,13 +62,13 @@ pub(super) fn seal(
     id: &MailboxId,
     settings: &mut MailboxSettings,
     secrets: MailboxSecretsEdit,
-    sealed: Option<Sealed>,
-) -> Result<Option<Sealed>, ApiError> {
+    sealed: Option<SealedSecret>,
+) -> Result<Option<SealedSecret>, ApiError> {
     let is_same = secrets.login.is_none() && secrets.proxy_password == SecretChange::Keep;
     if is_same && settings.oauth.is_none() {
         return Ok(sealed);
     }
-    let place = WatchedMailbox::secret_place(tenant, id);
+    let place = WatchedMailbox::sealing_context(tenant, id);
     let mut stored = match &sealed {
         Some(sealed) => match app.secret_key.open(&place, sealed).map(|text| serde_json::from_str(&text)) {
             Ok(Ok(stored)) => stored,

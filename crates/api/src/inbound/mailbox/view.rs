@@ -2,7 +2,7 @@
 
 use postway_domain::{
     Time, WatchedMailbox,
-    mailbox::{MailboxAuth, MailboxRole, MailboxTls, Start},
+    mailbox::{MailboxAuth, MailboxRole, MailboxTls, WatchStart},
     message::OnDoubt,
     oauth::OAuthUse,
 };
@@ -61,7 +61,7 @@ pub(crate) struct MailboxView {
     /// Seconds between two scans when the server does not announce new mail by itself.
     poll_seconds: u32,
     #[schema(schema_with = start_shown)]
-    start: Start,
+    start: WatchStart,
     /// The proxy to connect through, without its password.
     proxy: Option<String>,
     /// Whether reports in it may be about any tenant's messages.

@@ -4,8 +4,8 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use postway_domain::Rule;
-use postway_store::record::{Changed, DirectoryChange, MailboxKey};
+use postway_domain::InboundRule;
+use postway_store::record::{ChangeResult, DirectoryChange, MailboxKey};
 use serde_json::json;
 
 use super::{
@@ -53,7 +53,7 @@ pub(crate) async fn patch(
         check_version("rule", given.version, expected)?;
         let before = current.mailbox.clone();
         let (version, updated_at) = (expected + 1, app.clock.now());
-        let rule = RuleEdit::apply_to(given.clone(), Rule { version, updated_at, ..current });
+        let rule = RuleEdit::apply_to(given.clone(), InboundRule { version, updated_at, ..current });
         check(&app, tenant, &rule.content).await?;
         if rule.mailbox != before {
             let key = MailboxKey { tenant: tenant.clone(), mailbox: rule.mailbox.clone() };
@@ -63,11 +63,15 @@ pub(crate) async fn patch(
         let detail = Some(json!({"fields": given.fields, "version": version}));
         let entry = app.audit(&caller.actor, Some(tenant), "rule.change", id.as_str(), &request_id, detail);
         match app.store.change(DirectoryChange::UpdateRule(rule, expected), Some(entry)).await? {
-            Changed::Done => {
+            ChangeResult::Done => {
                 tracing::info!(%tenant, rule = %id, version, "rule changed");
                 return Ok(Some(Json(view)));
             }
-            Changed::Already | Changed::Missing | Changed::Exists | Changed::Stale | Changed::InUse => {}
+            ChangeResult::Already
+            | ChangeResult::Missing
+            | ChangeResult::Exists
+            | ChangeResult::Stale
+            | ChangeResult::InUse => {}
         }
         Ok::<_, ApiError>(None)
     })

@@ -6,8 +6,8 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use postway_domain::Rule;
-use postway_store::record::{Changed, DirectoryChange};
+use postway_domain::InboundRule;
+use postway_store::record::{ChangeResult, DirectoryChange};
 use serde_json::json;
 
 use super::{
@@ -50,7 +50,7 @@ pub(crate) async fn create(
         return Err(ApiError::conflict(format!("the mailbox has {RULES_MAX} rules already; delete some")));
     }
     let last = others.iter().map(|rule| rule.position).max();
-    let rule = Rule {
+    let rule = InboundRule {
         tenant,
         id: given.id.clone().map_or_else(|| fresh_id("rule_", now), Ok)?,
         position: last.map_or(1, |last| last.saturating_add(1)),
@@ -68,8 +68,8 @@ pub(crate) async fn create(
     let detail = Some(json!({"mailbox": mailbox.as_str()}));
     let entry = app.audit(&caller.actor, Some(&tenant), "rule.create", id.as_str(), &request_id, detail);
     match app.store.change(DirectoryChange::CreateRule(rule), Some(entry)).await? {
-        Changed::Done => {}
-        Changed::Missing => return Err(no_such_mailbox(&mailbox)),
+        ChangeResult::Done => {}
+        ChangeResult::Missing => return Err(no_such_mailbox(&mailbox)),
         _ => {
             let message = format!("there is a rule `{id}` already: change that one, or choose another id");
             return Err(ApiError::conflict(message));

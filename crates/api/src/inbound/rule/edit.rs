@@ -2,9 +2,9 @@
 //! its path.
 
 use postway_domain::{
-    Rule,
+    InboundRule,
     id::{MailboxId, RuleId},
-    rule::{Action, Condition, FollowUp, RuleContent},
+    rule::{FollowUpPlan, RuleAction, RuleCondition, RuleContent},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -18,9 +18,9 @@ pub(super) struct RuleEdit {
     pub(super) mailbox: Option<MailboxId>,
     pub(super) position: Option<i64>,
     pub(super) active: Option<bool>,
-    pub(super) conditions: Option<Vec<Condition>>,
-    pub(super) actions: Option<Vec<Action>>,
-    pub(super) follow_up: Option<Option<FollowUp>>,
+    pub(super) conditions: Option<Vec<RuleCondition>>,
+    pub(super) actions: Option<Vec<RuleAction>>,
+    pub(super) follow_up: Option<Option<FollowUpPlan>>,
     pub(super) version: Option<i64>,
     /// The names of the given fields, for the audit log.
     pub(super) fields: Vec<String>,
@@ -28,7 +28,7 @@ pub(super) struct RuleEdit {
 
 impl RuleEdit {
     /// Applies the edit to a rule.
-    pub(super) fn apply_to(given: Self, mut rule: Rule) -> Rule {
+    pub(super) fn apply_to(given: Self, mut rule: InboundRule) -> InboundRule {
         rule.mailbox = given.mailbox.unwrap_or(rule.mailbox);
         rule.position = given.position.unwrap_or(rule.position);
         rule.active = given.active.unwrap_or(rule.active);
@@ -114,7 +114,7 @@ fn items<T>(
     Some(read_items)
 }
 
-fn condition(item: &Map<String, Value>) -> Result<Condition, RuleFault> {
+fn condition(item: &Map<String, Value>) -> Result<RuleCondition, RuleFault> {
     const WAYS: [&str; 3] = ["contains", "equals", "regex"];
     let known: &[&str] = match item.get("field").and_then(Value::as_str) {
         Some("from" | "to" | "cc" | "subject") => &WAYS,
@@ -165,7 +165,7 @@ fn is_text_match(value: &Value) -> bool {
     })
 }
 
-fn action(item: &Map<String, Value>) -> Result<Action, RuleFault> {
+fn action(item: &Map<String, Value>) -> Result<RuleAction, RuleFault> {
     match item.get("do").and_then(Value::as_str) {
         Some("forward") => {
             let mut forward = item.clone();
@@ -175,7 +175,7 @@ fn action(item: &Map<String, Value>) -> Result<Action, RuleFault> {
                 *to = Value::Array(vec![to.take()]);
             }
             forward.retain(|_, value| !value.is_null());
-            read_at(Value::Object(forward)).map(Action::Forward)
+            read_at(Value::Object(forward)).map(RuleAction::Forward)
         }
         Some("tag" | "move") => from_object(item).map_err(|message| (String::new(), message)),
         Some("webhook" | "mark_seen" | "stop") => match item.keys().find(|name| *name != "do") {
@@ -193,7 +193,7 @@ fn action(item: &Map<String, Value>) -> Result<Action, RuleFault> {
     }
 }
 
-fn follow_up(fields: &mut JsonFieldReader<'_>) -> Option<FollowUp> {
+fn follow_up(fields: &mut JsonFieldReader<'_>) -> Option<FollowUpPlan> {
     match read_at(fields.take("follow_up")?) {
         Ok(follow_up) => Some(follow_up),
         Err((within, message)) => {
@@ -257,21 +257,21 @@ mod tests {
     fn one_address_may_stand_alone() {
         let body = json!({"actions": [{"do": "forward", "to": "ada@example.net", "from": null}]});
         let given = read(body.as_object().unwrap().clone(), true).unwrap();
-        let Action::Forward(forward) = &given.actions.as_ref().unwrap()[0] else { panic!("{given:?}") };
+        let RuleAction::Forward(forward) = &given.actions.as_ref().unwrap()[0] else { panic!("{given:?}") };
         assert_eq!((&forward.to[..], &forward.from), (&["ada@example.net".to_owned()][..], &None));
     }
 
     #[test]
     fn what_is_not_given_stays() {
-        let rule = Rule {
+        let rule = InboundRule {
             tenant: "default".parse().unwrap(),
             id: "r".parse().unwrap(),
             mailbox: "m".parse().unwrap(),
             position: 3,
             active: true,
             content: RuleContent {
-                follow_up: Some(FollowUp { every_hours: 1, times_max: 2 }),
-                actions: vec![Action::Stop],
+                follow_up: Some(FollowUpPlan { every_hours: 1, times_max: 2 }),
+                actions: vec![RuleAction::Stop],
                 ..RuleContent::default()
             },
             version: 1,
@@ -284,6 +284,6 @@ mod tests {
         assert_eq!(put(json!({})), rule);
         let changed = put(json!({"follow_up": null, "active": false}));
         assert_eq!((changed.content.follow_up, changed.active, changed.position), (None, false, 3));
-        assert_eq!(changed.content.actions, [Action::Stop]);
+        assert_eq!(changed.content.actions, [RuleAction::Stop]);
     }
 }

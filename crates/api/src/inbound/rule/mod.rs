@@ -17,11 +17,11 @@ use axum::{
     http::{StatusCode, Uri},
 };
 use postway_domain::{
-    Rule, TenantId,
+    InboundRule, TenantId,
     id::{MailboxId, RuleId},
-    rule::{Action, RuleContent},
+    rule::{RuleAction, RuleContent},
 };
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 
 pub(crate) use self::view::{RuleList, RuleView};
 use crate::{
@@ -46,7 +46,7 @@ fn no_rule(given: &str) -> ApiError {
     ApiError::not_found(format!("there is no rule `{shown}`"))
 }
 
-async fn find(app: &AppState, tenant: &TenantId, id: &RuleId) -> Result<Rule, ApiError> {
+async fn find(app: &AppState, tenant: &TenantId, id: &RuleId) -> Result<InboundRule, ApiError> {
     app.store.rule(tenant, id).await?.ok_or_else(|| no_rule(id.as_str()))
 }
 
@@ -69,7 +69,7 @@ async fn faults(
     let found = app.inbound.check_rule(content).into_iter();
     let mut wrong: Vec<FieldError> = found.map(|(field, message)| FieldError::new(field, message)).collect();
     for (place, action) in content.actions.iter().enumerate() {
-        let Action::Forward(forward) = action else { continue };
+        let RuleAction::Forward(forward) = action else { continue };
         if let Some(account) = &forward.account
             && app.store.account(tenant, account).await?.is_none()
         {
@@ -105,7 +105,7 @@ pub(crate) async fn list(
     let part = ListPart::take(&mut query);
     query.finish()?;
     let rules = app.store.rules(&caller.tenant, mailbox.as_ref()).await?;
-    let place = |rule: &Rule| (rule.mailbox.to_string(), rule.position, rule.id.to_string());
+    let place = |rule: &InboundRule| (rule.mailbox.to_string(), rule.position, rule.id.to_string());
     let (rules, next_cursor) = part.select(rules, place)?;
     Ok(Json(RuleList { data: rules.into_iter().map(RuleView::from).collect(), next_cursor }))
 }
@@ -150,7 +150,7 @@ pub(crate) async fn delete(
     let entry = app.audit(&caller.actor, Some(tenant), "rule.delete", id.as_str(), &request_id, None);
     let change = DirectoryChange::DeleteRule(tenant.clone(), id.clone());
     match app.store.change(change, Some(entry)).await? {
-        Changed::Done => {
+        ChangeResult::Done => {
             tracing::info!(%tenant, rule = %id, "rule deleted");
             Ok(StatusCode::NO_CONTENT)
         }

@@ -9,7 +9,7 @@ use axum::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use postway_domain::{MessageUid, id::RuleId, rule::RuleContent};
-use postway_intake::weighed;
+use postway_intake::run_heavy;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use utoipa::ToSchema;
@@ -96,7 +96,7 @@ pub(crate) async fn dry_run(
     let (fields, raw) = body::json_beside(&bytes, "raw", body::SMALL_BYTES_MAX)?;
     // The decoded mail takes memory beside its base64.
     let held = app.body_budget.reserve_answer(tenant, raw.map_or(0, |raw| raw.get().len() / 4 * 3))?;
-    let (rule, mail) = weighed(bytes.len(), || read(fields, raw)).map_err(ApiError::invalid)?;
+    let (rule, mail) = run_heavy(bytes.len(), || read(fields, raw)).map_err(ApiError::invalid)?;
     drop(bytes);
     if let Some(share) = parts.extensions.get::<RequestShare>() {
         share.release();

@@ -1,15 +1,15 @@
 //! Rules as JSON.
 
 use postway_domain::{
-    Rule, Time,
-    rule::{Action, Condition, FollowUp},
+    InboundRule, Time,
+    rule::{FollowUpPlan, RuleAction, RuleCondition},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
 
 /// A rule.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Rule)]
+#[schema(as = InboundRule)]
 pub(crate) struct RuleView {
     /// Its id.
     #[schema(example = "orders")]
@@ -24,13 +24,13 @@ pub(crate) struct RuleView {
     /// The conditions, all of which must match; an empty list matches every mail.
     #[serde(rename = "match")]
     #[schema(value_type = Vec<Object>, example = json!([{"field": "subject", "regex": "order (?<order>[0-9]+)"}]))]
-    conditions: Vec<Condition>,
+    conditions: Vec<RuleCondition>,
     /// The actions, in order.
     #[schema(value_type = Vec<Object>, example = json!([{"do": "forward", "to": ["orders@example.com"]}, {"do": "stop"}]))]
-    actions: Vec<Action>,
+    actions: Vec<RuleAction>,
     /// Reminders of forwarded mail until the mail is resolved.
     #[schema(value_type = Option<Object>, example = json!({"every_hours": 24, "times_max": 10}))]
-    follow_up: Option<FollowUp>,
+    follow_up: Option<FollowUpPlan>,
     /// Increases with each change.
     version: i64,
     /// When it was created.
@@ -50,8 +50,8 @@ pub(crate) struct RuleList {
     pub(super) next_cursor: Option<String>,
 }
 
-impl From<Rule> for RuleView {
-    fn from(rule: Rule) -> Self {
+impl From<InboundRule> for RuleView {
+    fn from(rule: InboundRule) -> Self {
         Self {
             id: rule.id.to_string(),
             mailbox: rule.mailbox.to_string(),

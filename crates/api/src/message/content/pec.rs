@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use axum::{Json, extract::State, http::Uri};
 use postway_domain::{MessageUid, Time};
-use postway_store::record::{ReceiptPlace, ReceiptView};
+use postway_store::record::{ReceiptPlace, StoredReceipt};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -80,8 +80,8 @@ impl FromStr for ReceiptCursor {
     }
 }
 
-impl From<&ReceiptView> for PecReceiptView {
-    fn from(receipt: &ReceiptView) -> Self {
+impl From<&StoredReceipt> for PecReceiptView {
+    fn from(receipt: &StoredReceipt) -> Self {
         Self {
             kind: receipt.kind.clone(),
             address: receipt.address.clone(),

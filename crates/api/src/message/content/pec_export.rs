@@ -15,7 +15,7 @@ use axum::{
 };
 use bytes::Bytes;
 use postway_domain::{RecipientStatus, TenantId, Time};
-use postway_store::record::{Body, MessageRecord, ReceiptView};
+use postway_store::record::{MessageRecord, StoredBody, StoredReceipt};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
@@ -120,7 +120,8 @@ async fn archive(app: &AppState, tenant: &TenantId, record: MessageRecord) -> Re
     let uid = record.summary.uid;
     let original = app.store.raw(tenant, uid).await?;
     let receipts = app.store.receipts(tenant, uid).await?;
-    let size = original.as_ref().map_or(0, Body::len) + receipts.iter().map(|one| one.size).sum::<u64>();
+    let size =
+        original.as_ref().map_or(0, StoredBody::len) + receipts.iter().map(|one| one.size).sum::<u64>();
     if size > EXPORT_BYTES_MAX {
         return Err(ApiError::too_large(format!(
             "the mails have {size} bytes together, more than {EXPORT_BYTES_MAX}; get each receipt from /v1/inbound/{{id}}/raw"
@@ -154,7 +155,7 @@ async fn archive(app: &AppState, tenant: &TenantId, record: MessageRecord) -> Re
 
 /// A receipt's name in the archive. Its kind comes from a stranger: only characters that are safe in a file
 /// name are used.
-fn file_name(number: u32, receipt: &ReceiptView) -> String {
+fn file_name(number: u32, receipt: &StoredReceipt) -> String {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let kind: String = receipt
         .kind

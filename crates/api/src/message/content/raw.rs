@@ -5,7 +5,7 @@ use axum::{
     http::{HeaderMap, HeaderName, header},
     response::{IntoResponse, Response},
 };
-use postway_domain::Status;
+use postway_domain::MessageStatus;
 use postway_store::record::MessageSummary;
 
 use crate::{
@@ -84,10 +84,10 @@ pub(crate) fn kind_for(asked: &HeaderMap, own: &'static str) -> &'static str {
 pub(crate) fn absent(message: &MessageSummary) -> ApiError {
     let uid = message.uid;
     ApiError::not_found(match message.state.status() {
-        Status::Accepted | Status::Validating | Status::Scheduled => {
+        MessageStatus::Accepted | MessageStatus::Validating | MessageStatus::Scheduled => {
             format!("the mail of message `{uid}` is not composed yet: what it needs is still being fetched")
         }
-        Status::Invalid => format!("message `{uid}` was refused, so its mail was never composed"),
+        MessageStatus::Invalid => format!("message `{uid}` was refused, so its mail was never composed"),
         _ => format!("the mail of message `{uid}` is no longer kept"),
     })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use postway_domain::{Event, EventKind, MessageUid, Time, subscriber::event_name};
+use postway_domain::{EventKind, MessageEvent, MessageUid, Time, subscriber::event_name};
 use postway_store::record::FeedEvent;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -76,7 +76,7 @@ impl FeedEntry {
     pub(super) fn new(found: FeedEvent, ids: &HashMap<MessageUid, String>) -> Option<Self> {
         let name = event_name(found.kind, found.deferred)?;
         let (sequence, at, data) = match found.event {
-            Some(Event { seq, at, data, .. }) => (Some(seq), Some(at), data),
+            Some(MessageEvent { seq, at, data, .. }) => (Some(seq), Some(at), data),
             None => (None, None, None),
         };
         let is_inbound = found.kind == EventKind::Received;
@@ -102,8 +102,12 @@ mod tests {
 
     fn shown(kind: EventKind, deferred: bool, data: Option<&str>) -> Option<Value> {
         let uid = MessageUid::from_bytes([7; 16]);
-        let event =
-            data.map(|data| Event { seq: 3, at: Time::from_millis(0), kind, data: Some(data.to_owned()) });
+        let event = data.map(|data| MessageEvent {
+            seq: 3,
+            at: Time::from_millis(0),
+            kind,
+            data: Some(data.to_owned()),
+        });
         let found = FeedEvent { position: FeedPosition { page: 1, entry: 0 }, uid, kind, deferred, event };
         let ids = HashMap::from([(uid, "order-1".to_owned())]);
         FeedEntry::new(found, &ids).map(|entry| serde_json::to_value(entry).unwrap())

@@ -8,7 +8,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use postway_domain::{MessageUid, Status, Time, message::Resolution};
+use postway_domain::{MessageStatus, MessageUid, Time, message::DoubtResolution};
 use serde::{Deserialize as _, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{
@@ -25,7 +25,7 @@ use crate::{
     },
     message::{
         MessagePathId,
-        operate::transition::{self, Asked, operate},
+        operate::transition::{self, OperatorAction, operate},
         submit::request_schema::{RescheduleRequest, ResolveRequest},
         view::MessageSummaryView,
     },
@@ -46,7 +46,7 @@ pub(crate) enum SettledMessage {
 #[derive(Debug, Serialize)]
 pub(crate) struct MessageStanding {
     uid: MessageUid,
-    status: Status,
+    status: MessageStatus,
 }
 
 /// One object of which most fields may be missing, instead of a choice: generated clients that try both forms
@@ -94,7 +94,7 @@ pub(crate) async fn cancel(
     request_id: RequestId,
     MessagePathId(id): MessagePathId,
 ) -> Result<Json<SettledMessage>, ApiError> {
-    let moved = operate(&app, &caller.tenant, &id, Asked::Cancel, &request_id).await?;
+    let moved = operate(&app, &caller.tenant, &id, OperatorAction::Cancel, &request_id).await?;
     Ok(shown_to(&caller, moved))
 }
 
@@ -117,7 +117,7 @@ pub(crate) async fn retry(
     request_id: RequestId,
     MessagePathId(id): MessagePathId,
 ) -> Result<Json<SettledMessage>, ApiError> {
-    let moved = operate(&app, &caller.tenant, &id, Asked::Replay, &request_id).await?;
+    let moved = operate(&app, &caller.tenant, &id, OperatorAction::Replay, &request_id).await?;
     Ok(shown_to(&caller, moved))
 }
 
@@ -170,13 +170,13 @@ pub(crate) async fn resolve(
 ) -> Result<Json<SettledMessage>, ApiError> {
     let resolution = read_single_field("outcome", "must be sent, failed or resend", request, |given| {
         match given.as_str() {
-            Some("sent") => Some(Resolution::Sent),
-            Some("failed") => Some(Resolution::Failed),
-            Some("resend") => Some(Resolution::Resend),
+            Some("sent") => Some(DoubtResolution::Sent),
+            Some("failed") => Some(DoubtResolution::Failed),
+            Some("resend") => Some(DoubtResolution::Resend),
             _ => None,
         }
     });
-    let asked = Asked::Resolve(resolution.await?);
+    let asked = OperatorAction::Resolve(resolution.await?);
     let moved = operate(&app, &caller.tenant, &id, asked, &request_id).await?;
     Ok(shown_to(&caller, moved))
 }

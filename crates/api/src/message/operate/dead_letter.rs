@@ -6,8 +6,8 @@ use axum::{
     http::Uri,
 };
 use futures::StreamExt;
-use postway_domain::Status;
-use postway_store::record::Filter;
+use postway_domain::MessageStatus;
+use postway_store::record::MessageFilter;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -86,7 +86,8 @@ pub(crate) async fn list(
     uri: Uri,
 ) -> Result<Json<MessageList>, ApiError> {
     let mut query = QueryParameters::from_uri(&uri)?;
-    let filter = Filter { status: Some(Status::Failed), exhausted: true, ..list::filter(&mut query) };
+    let filter =
+        MessageFilter { status: Some(MessageStatus::Failed), exhausted: true, ..list::filter(&mut query) };
     list::page(&app, &caller.tenant, filter, query).await
 }
 
@@ -118,7 +119,7 @@ pub(crate) async fn replay(
     let replayed = outcomes.iter().filter(|(_, outcome)| outcome.is_ok()).count();
     let rejected = outcomes.len() - replayed;
     let item = |(id, outcome): (String, Result<_, ApiError>)| match outcome {
-        Ok(_) => DeadLetterReplayItem { id, status: Some(Status::Ready.as_str()), error: None },
+        Ok(_) => DeadLetterReplayItem { id, status: Some(MessageStatus::Ready.as_str()), error: None },
         Err(error) => DeadLetterReplayItem { id, status: None, error: Some(error.into_body(None)) },
     };
     Ok(Json(DeadLetterReplayView { replayed, rejected, results: outcomes.into_iter().map(item).collect() }))

@@ -5,10 +5,10 @@
 //! that names the state.
 
 use postway_domain::{
-    RecipientStatus, State, TenantId, Time,
-    message::{Input, InvalidTransition, Resolution, Rest},
+    MessageState, RecipientStatus, TenantId, Time,
+    message::{DoubtResolution, InvalidTransition, OtherRecipients, TransitionInput},
 };
-use postway_store::record::{Change, Fence, MessageRecord, Preparation, RecipientChange};
+use postway_store::record::{MessageChange, MessageRecord, PreparationResult, RecipientChange, WriteFence};
 use serde_json::json;
 
 use crate::{
@@ -23,7 +23,7 @@ const TRIES_MAX: u32 = 5;
 /// An operator's action on a message. Its result also depends on the recipients, so the state machine's input
 /// is made of both.
 #[derive(Clone, Copy, Debug)]
-pub enum Asked {
+pub enum OperatorAction {
     /// Do not send to the recipients that it was not sent to yet.
     Cancel,
     /// Send it now.
@@ -31,17 +31,19 @@ pub enum Asked {
     /// Send it at this time.
     Reschedule(Time),
     /// Declare the recipients in doubt sent or failed, or send to them again.
-    Resolve(Resolution),
+    Resolve(DoubtResolution),
 }
 
-impl Asked {
-    fn input(self, record: &MessageRecord) -> Input {
+impl OperatorAction {
+    fn input(self, record: &MessageRecord) -> TransitionInput {
         let stand = record.recipients.iter().map(|one| one.status);
         match self {
-            Asked::Cancel => Input::Cancel(Rest::beside_open(stand)),
-            Asked::Replay => Input::Replay,
-            Asked::Reschedule(_) => Input::Reschedule,
-            Asked::Resolve(resolution) => Input::Resolve(resolution, Rest::beside_doubtful(stand)),
+            OperatorAction::Cancel => TransitionInput::Cancel(OtherRecipients::beside_open(stand)),
+            OperatorAction::Replay => TransitionInput::Replay,
+            OperatorAction::Reschedule(_) => TransitionInput::Reschedule,
+            OperatorAction::Resolve(resolution) => {
+                TransitionInput::Resolve(resolution, OtherRecipients::beside_doubtful(stand))
+            }
         }
     }
 }
@@ -51,7 +53,7 @@ pub(crate) async fn operate(
     app: &AppState,
     tenant: &TenantId,
     id: &str,
-    asked: Asked,
+    asked: OperatorAction,
     request_id: &RequestId,
 ) -> Result<MessageSummaryView, ApiError> {
     move_on(app, tenant, id, asked, request_id, |_| true).await
@@ -74,7 +76,7 @@ pub(crate) async fn reschedule(
     if expires_at.is_some_and(|expires_at| expires_at <= send_at) {
         return Err(ApiError::field("send_at", "must be before the message's expires_at"));
     }
-    move_on(app, tenant, id, Asked::Reschedule(send_at), request_id, |_| true).await
+    move_on(app, tenant, id, OperatorAction::Reschedule(send_at), request_id, |_| true).await
 }
 
 /// Puts a dead letter back in the queue. Any other message is left unchanged.
@@ -84,16 +86,16 @@ pub(crate) async fn replay(
     id: &str,
     request_id: &RequestId,
 ) -> Result<MessageSummaryView, ApiError> {
-    move_on(app, tenant, id, Asked::Replay, request_id, |state| state == State::Failed).await
+    move_on(app, tenant, id, OperatorAction::Replay, request_id, |state| state == MessageState::Failed).await
 }
 
 async fn move_on(
     app: &AppState,
     tenant: &TenantId,
     id: &str,
-    asked: Asked,
+    asked: OperatorAction,
     request_id: &RequestId,
-    concerns: impl Fn(State) -> bool,
+    concerns: impl Fn(MessageState) -> bool,
 ) -> Result<MessageSummaryView, ApiError> {
     for _ in 0..TRIES_MAX {
         let record = find(app, tenant, id).await?;
@@ -123,52 +125,61 @@ async fn move_on(
 /// The store's change that applies this action to this message.
 pub fn change(
     record: &MessageRecord,
-    asked: Asked,
+    asked: OperatorAction,
     now: Time,
     request_id: &str,
-) -> Result<Change, InvalidTransition> {
+) -> Result<MessageChange, InvalidTransition> {
     let summary = &record.summary;
-    let fence = Fence { status: summary.state.status(), token: None, version: Some(summary.version) };
+    let fence = WriteFence { status: summary.state.status(), token: None, version: Some(summary.version) };
     let input = asked.input(record);
-    let step = Change::step(summary.uid, fence, summary.state, input, now)?;
+    let step = MessageChange::step(summary.uid, fence, summary.state, input, now)?;
     let mut data = json!({"by": "operator", "request_id": request_id});
     match asked {
-        Asked::Resolve(resolution) => data["outcome"] = json!(word(resolution)),
-        Asked::Reschedule(send_at) => data["send_at"] = json!(send_at),
-        Asked::Cancel | Asked::Replay => {}
+        OperatorAction::Resolve(resolution) => data["outcome"] = json!(word(resolution)),
+        OperatorAction::Reschedule(send_at) => data["send_at"] = json!(send_at),
+        OperatorAction::Cancel | OperatorAction::Replay => {}
     }
-    let starts_afresh = matches!(asked, Asked::Replay | Asked::Resolve(Resolution::Resend));
+    let starts_afresh =
+        matches!(asked, OperatorAction::Replay | OperatorAction::Resolve(DoubtResolution::Resend));
     let to = step.to;
     let due_at = match asked {
-        Asked::Reschedule(send_at) => Some(send_at.max(now)),
+        OperatorAction::Reschedule(send_at) => Some(send_at.max(now)),
         // Recipients that were not in doubt have waited for the decision.
-        Asked::Replay | Asked::Resolve(_) => matches!(to, State::Ready | State::Scheduled(_)).then_some(now),
-        Asked::Cancel => None,
+        OperatorAction::Replay | OperatorAction::Resolve(_) => {
+            matches!(to, MessageState::Ready | MessageState::Scheduled(_)).then_some(now)
+        }
+        OperatorAction::Cancel => None,
     };
-    Ok(Change {
+    Ok(MessageChange {
         due_at,
         retries: starts_afresh.then_some(0),
         lost_leases: starts_afresh.then_some(0),
         error: step.error.clone().or_else(|| failure(record, asked, to)),
         recipients: recipients(record, input),
         // Only a message that was never composed was refused by a check.
-        preparation: (to == State::Accepted).then_some(Preparation::Again(now)),
-        erases_bodies: to == State::Sent && summary.sensitive,
+        preparation: (to == MessageState::Accepted).then_some(PreparationResult::Again(now)),
+        erases_bodies: to == MessageState::Sent && summary.sensitive,
         ..step.telling(&data)
     })
 }
 
 /// The recipients that the action applies to. Those that a relay accepted are never changed.
-fn recipients(record: &MessageRecord, input: Input) -> Vec<RecipientChange> {
+fn recipients(record: &MessageRecord, input: TransitionInput) -> Vec<RecipientChange> {
     let (from, to) = match input {
-        Input::Replay if matches!(record.summary.state, State::Failed | State::Invalid) => {
+        TransitionInput::Replay
+            if matches!(record.summary.state, MessageState::Failed | MessageState::Invalid) =>
+        {
             (RecipientStatus::Failed, RecipientStatus::Pending)
         }
-        Input::Resolve(Resolution::Sent, _) => (RecipientStatus::InDoubt, RecipientStatus::Sent),
-        Input::Resolve(Resolution::Failed, _) => (RecipientStatus::InDoubt, RecipientStatus::Failed),
+        TransitionInput::Resolve(DoubtResolution::Sent, _) => {
+            (RecipientStatus::InDoubt, RecipientStatus::Sent)
+        }
+        TransitionInput::Resolve(DoubtResolution::Failed, _) => {
+            (RecipientStatus::InDoubt, RecipientStatus::Failed)
+        }
         // An attempt is for open recipients, and for those in doubt only if none is open: so that all are
         // sent to, all become open.
-        Input::Resolve(Resolution::Resend, Rest::Open) => {
+        TransitionInput::Resolve(DoubtResolution::Resend, OtherRecipients::Open) => {
             (RecipientStatus::InDoubt, RecipientStatus::Pending)
         }
         _ => return Vec::new(),
@@ -179,10 +190,10 @@ fn recipients(record: &MessageRecord, input: Input) -> Vec<RecipientChange> {
 
 /// The failure to show from now on: a cancelled message keeps its last one, a resolved or replayed one starts
 /// without.
-fn failure(record: &MessageRecord, asked: Asked, to: State) -> Option<String> {
+fn failure(record: &MessageRecord, asked: OperatorAction, to: MessageState) -> Option<String> {
     match (asked, to) {
-        (Asked::Cancel, State::Cancelled) => record.summary.error.clone(),
-        (Asked::Resolve(Resolution::Failed), State::Failed) => Some(
+        (OperatorAction::Cancel, MessageState::Cancelled) => record.summary.error.clone(),
+        (OperatorAction::Resolve(DoubtResolution::Failed), MessageState::Failed) => Some(
             json!({
                 "code": "resolved_failed",
                 "category": "unknown",
@@ -195,36 +206,38 @@ fn failure(record: &MessageRecord, asked: Asked, to: State) -> Option<String> {
     }
 }
 
-fn word(resolution: Resolution) -> &'static str {
+fn word(resolution: DoubtResolution) -> &'static str {
     match resolution {
-        Resolution::Sent => "sent",
-        Resolution::Failed => "failed",
-        Resolution::Resend => "resend",
+        DoubtResolution::Sent => "sent",
+        DoubtResolution::Failed => "failed",
+        DoubtResolution::Resend => "resend",
     }
 }
 
 fn refuse(InvalidTransition { state, input }: InvalidTransition) -> ApiError {
     let status = state.status().as_str();
     ApiError::conflict(match input {
-        Input::Cancel(_) => format!("the message is {status}; only one that still waits can be cancelled"),
-        Input::Replay if state == State::InDoubt => {
+        TransitionInput::Cancel(_) => {
+            format!("the message is {status}; only one that still waits can be cancelled")
+        }
+        TransitionInput::Replay if state == MessageState::InDoubt => {
             format!("the message is {status}; settle it with POST /v1/messages/{{id}}/resolve")
         }
-        Input::Replay => {
+        TransitionInput::Replay => {
             format!(
                 "the message is {status}; only one that failed, is invalid, or waits for its time or its next attempt can \
                  be sent now"
             )
         }
-        Input::Reschedule => {
+        TransitionInput::Reschedule => {
             format!("the message is {status}; only one that waits for the time it was given can have another")
         }
-        Input::Resolve(..) => format!("the message is {status}; only one in_doubt can be resolved"),
+        TransitionInput::Resolve(..) => format!("the message is {status}; only one in_doubt can be resolved"),
         _ => format!("the message is {status}; this cannot be done to it"),
     })
 }
 
-fn count_transition(to: State) {
+fn count_transition(to: MessageState) {
     let status = to.status();
     metrics::counter!("postway_state_transitions_total", "state" => status.as_str()).increment(1);
     if status.is_final() {

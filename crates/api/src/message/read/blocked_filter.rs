@@ -2,10 +2,10 @@
 
 use std::str::FromStr;
 
-use postway_domain::{AccountId, Status, TenantId, Time, id::BatchCode};
+use postway_domain::{AccountId, MessageStatus, TenantId, Time, id::BatchCode};
 use postway_store::{
     Store, StoreError,
-    record::{AccountGate, Filter, LaneHolders, Suspension, SuspensionScope},
+    record::{AccountGate, BlockedLanes, MessageFilter, SuspensionRecord, SuspensionScope},
 };
 
 /// What blocks messages.
@@ -50,20 +50,25 @@ impl BlockedBy {
         &self,
         store: &dyn Store,
         tenant: &TenantId,
-        filter: Filter,
+        filter: MessageFilter,
         now: Time,
-    ) -> Result<Filter, StoreError> {
+    ) -> Result<MessageFilter, StoreError> {
         if *self == Self::Doubt {
-            let is_possible = filter.status.is_none_or(|status| status == Status::InDoubt);
-            let behind = if is_possible { filter.behind.clone() } else { Some(LaneHolders::default()) };
-            return Ok(Filter { status: Some(Status::InDoubt), unresolved: true, behind, ..filter });
+            let is_possible = filter.status.is_none_or(|status| status == MessageStatus::InDoubt);
+            let behind = if is_possible { filter.behind.clone() } else { Some(BlockedLanes::default()) };
+            return Ok(MessageFilter {
+                status: Some(MessageStatus::InDoubt),
+                unresolved: true,
+                behind,
+                ..filter
+            });
         }
         let suspensions = store.suspensions(tenant).await?;
         let is_suspended = |scope: SuspensionScope| suspensions.iter().any(|one| one.scope == scope);
         let is_whole = is_suspended(SuspensionScope::Tenant);
-        let mut holders = LaneHolders::default();
+        let mut holders = BlockedLanes::default();
         match self {
-            Self::Tenant | Self::Anything if is_whole => return Ok(Filter { waits: true, ..filter }),
+            Self::Tenant | Self::Anything if is_whole => return Ok(MessageFilter { waits: true, ..filter }),
             Self::Tenant | Self::Doubt => {}
             Self::Batch(code) => {
                 let is_held = is_suspended(SuspensionScope::Batch(code.clone()));
@@ -81,7 +86,7 @@ impl BlockedBy {
             }
             Self::Anything => holders = all(store, tenant, &suspensions, now).await?,
         }
-        Ok(Filter { waits: true, behind: Some(holders), ..filter })
+        Ok(MessageFilter { waits: true, behind: Some(holders), ..filter })
     }
 }
 
@@ -89,10 +94,10 @@ impl BlockedBy {
 async fn all(
     store: &dyn Store,
     tenant: &TenantId,
-    suspensions: &[Suspension],
+    suspensions: &[SuspensionRecord],
     now: Time,
-) -> Result<LaneHolders, StoreError> {
-    let mut holders = LaneHolders::default();
+) -> Result<BlockedLanes, StoreError> {
+    let mut holders = BlockedLanes::default();
     for suspension in suspensions {
         match &suspension.scope {
             SuspensionScope::Tenant => {}

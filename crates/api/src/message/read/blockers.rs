@@ -1,15 +1,18 @@
 //! What blocks a message: the facts from the store, and the blockers they imply.
 //!
 //! Suspensions are facts of the lane; limits and circuits are facts of the account. They also appear in
-//! `held_by`, which [`postway_store::Holds`] reads for many messages at once. Everything else is known from
+//! `held_by`, which [`postway_store::MessageBlockers`] reads for many messages at once. Everything else is known from
 //! the message itself.
 
 use std::time::Duration;
 
 use postway_domain::{
-    Account, AccountLimits, Span, State as Stands, Status, Time, limit::LimitBehavior, message::Wait,
+    Account, AccountLimits, LimitSpan, MessageState as Stands, MessageStatus, Time, limit::LimitBehavior,
+    message::ScheduleReason,
 };
-use postway_store::record::{AccountKey, Circuit, MessageSummary, Suspension, SuspensionScope, Used};
+use postway_store::record::{
+    AccountKey, LimitUse, MessageSummary, OpenCircuit, SuspensionRecord, SuspensionScope,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -39,11 +42,11 @@ pub(crate) struct MessageBlocker {
 /// What the store knows about the message's lane and account.
 #[derive(Debug, Default)]
 pub(crate) struct BlockerFacts {
-    pub(crate) suspensions: Vec<Suspension>,
+    pub(crate) suspensions: Vec<SuspensionRecord>,
     pub(crate) account: Option<Account>,
-    pub(crate) circuit: Option<Circuit>,
+    pub(crate) circuit: Option<OpenCircuit>,
     pub(crate) limits: AccountLimits,
-    pub(crate) used: Vec<(Span, Used)>,
+    pub(crate) used: Vec<(LimitSpan, LimitUse)>,
     /// The tenant's messages that are being sent.
     pub(crate) sending: i64,
     /// Whether the answering node is isolated and sends nothing.
@@ -60,7 +63,13 @@ impl BlockerFacts {
         };
         let key = AccountKey { tenant: lane.tenant.clone(), account: lane.account.clone() };
         let sending = match is_overdue(message, now) {
-            true => app.store.stats(Some(&lane.tenant), now).await?.by_status.get(&Status::Sending).copied(),
+            true => app
+                .store
+                .stats(Some(&lane.tenant), now)
+                .await?
+                .by_status
+                .get(&MessageStatus::Sending)
+                .copied(),
             false => None,
         };
         let limits = account.settings.effective_limits(now);
@@ -121,7 +130,7 @@ impl BlockerFacts {
 
     fn suspended(&self, message: &MessageSummary) -> Vec<MessageBlocker> {
         let holding = self.suspensions.iter().filter(|suspension| suspension.scope.holds(&message.lane));
-        let gate = |suspension: &Suspension| {
+        let gate = |suspension: &SuspensionRecord| {
             let what = match &suspension.scope {
                 SuspensionScope::Tenant => "its tenant".to_owned(),
                 SuspensionScope::Batch(code) => format!("its batch `{code}`"),
@@ -138,14 +147,14 @@ impl BlockerFacts {
         if self.limits.behavior == LimitBehavior::Reject {
             return Vec::new();
         }
-        let gate = |(span, used): &(Span, Used)| {
+        let gate = |(span, used): &(LimitSpan, LimitUse)| {
             let limit = self.limits.over(*span)?;
             let is_used_up = used.count >= i64::from(limit);
             let reason = format!(
                 "the account `{}` may send {limit} per {}, and has used them up{}",
                 account.id,
                 span.as_str(),
-                if *span == Span::Day { meanwhile(account) } else { String::new() }
+                if *span == LimitSpan::Day { meanwhile(account) } else { String::new() }
             );
             is_used_up.then_some(MessageBlocker { gate: "limit", reason, until: used.frees_at })
         };
@@ -154,7 +163,7 @@ impl BlockerFacts {
 
     fn open_circuit(&self, account: &Account, now: Time) -> Option<MessageBlocker> {
         let circuit = self.circuit.as_ref()?;
-        let Circuit { code, reason, opened_at, open_until, .. } = circuit;
+        let OpenCircuit { code, reason, opened_at, open_until, .. } = circuit;
         let reason = format!(
             "the account `{}` is at fault since {opened_at} ({code}): {reason}{}",
             account.id,
@@ -167,7 +176,8 @@ impl BlockerFacts {
 
 /// Whether its next attempt is later than any can be.
 fn is_beyond(message: &MessageSummary, latest: Time) -> bool {
-    let waits = matches!(message.state, Stands::Ready | Stands::Scheduled(Wait::Retry) | Stands::InDoubt);
+    let waits =
+        matches!(message.state, Stands::Ready | Stands::Scheduled(ScheduleReason::Retry) | Stands::InDoubt);
     waits && message.due_at.is_some_and(|due_at| due_at > latest)
 }
 
@@ -193,15 +203,15 @@ fn own_gate(message: &MessageSummary, has_circuit: bool, now: Time) -> Option<Me
     let until = message.due_at.filter(|due| *due > now);
     let failure = message.error.as_deref().map(FailureView::read);
     match message.state {
-        Stands::Scheduled(Wait::SendAt) if until.is_some() => Some(MessageBlocker {
+        Stands::Scheduled(ScheduleReason::SendAt) if until.is_some() => Some(MessageBlocker {
             gate: "schedule",
             reason: "its send_at has not come yet".to_owned(),
             until,
         }),
-        Stands::Scheduled(Wait::Retry) if until.is_some() => {
+        Stands::Scheduled(ScheduleReason::Retry) if until.is_some() => {
             Some(MessageBlocker { gate: "retry", reason: last_failure(message, failure.as_ref()), until })
         }
-        Stands::Scheduled(Wait::Fetch) if until.is_some() => {
+        Stands::Scheduled(ScheduleReason::Fetch) if until.is_some() => {
             Some(MessageBlocker { gate: "retry", reason: failed_fetch(failure.as_ref()), until })
         }
         Stands::Ready if until.is_some() => {

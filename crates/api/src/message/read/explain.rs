@@ -1,7 +1,7 @@
 //! `GET /v1/messages/{id}/explain`: what a message waits for, and when it will be sent.
 
 use axum::{Json, extract::State};
-use postway_domain::{State as Stands, Status, Time, message::Wait};
+use postway_domain::{MessageState as Stands, MessageStatus, Time, message::ScheduleReason};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -22,7 +22,7 @@ use crate::{
 pub(crate) struct MessageExplanation {
     /// The message's status.
     #[schema(value_type = String, example = "scheduled")]
-    status: Status,
+    status: MessageStatus,
     /// What happens to it now, or why it ended, if it waits for no gate.
     #[schema(example = json!(null))]
     reason: Option<String>,
@@ -53,7 +53,7 @@ pub(crate) async fn explain(
     let message = find(&app, &caller.tenant, &id).await?.summary;
     let (status, now) = (message.state.status(), app.clock.now());
     // While it is being transmitted, or after its end, nothing blocks it. The end has its reason.
-    if status.is_final() || status == Status::Sending {
+    if status.is_final() || status == MessageStatus::Sending {
         let error = message.error.as_deref().map(FailureView::read);
         let reason = reason(message.state, error.as_ref());
         return Ok(Json(MessageExplanation { status, reason, gates: Vec::new(), next_at: None }));
@@ -77,7 +77,7 @@ fn progress(state: Stands) -> Option<&'static str> {
         Stands::Validating => {
             Some("it is being prepared: its attachments are being fetched and its content checked")
         }
-        Stands::Scheduled(Wait::Fetch) => {
+        Stands::Scheduled(ScheduleReason::Fetch) => {
             Some("it is being prepared: something it needs could not be had yet")
         }
         _ => None,

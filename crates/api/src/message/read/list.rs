@@ -3,10 +3,10 @@
 use axum::{Json, extract::State, http::Uri};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use postway_domain::{
-    AccountId, ClientId, EmailAddress, EventKind, MessageUid, Status, TenantId, Time, id::BatchCode,
+    AccountId, ClientId, EmailAddress, EventKind, MessageStatus, MessageUid, TenantId, Time, id::BatchCode,
     inbound::outcome_rank,
 };
-use postway_store::record::{Filter, MessageKey, MessagePage, MessageSummary};
+use postway_store::record::{MessageFilter, MessageKey, MessagePage, MessageSummary};
 
 use crate::{
     auth::Reader,
@@ -61,13 +61,13 @@ pub(crate) async fn list(
     uri: Uri,
 ) -> Result<Json<MessageList>, ApiError> {
     let mut query = QueryParameters::from_uri(&uri)?;
-    let status = query.parse("status", str::parse::<Status>);
+    let status = query.parse("status", str::parse::<MessageStatus>);
     let outcome = query.parse("outcome", outcome_of);
     let held_by = query.parse("held_by", str::parse::<BlockedBy>);
     let waits = query.parse("waiting", yes_or_no).unwrap_or(false);
     let is_counted = query.parse("count", yes_or_no).unwrap_or(false);
     let search = query.parse("q", bounded);
-    let filter = Filter { status, outcome, waits, ..filter(&mut query) };
+    let filter = MessageFilter { status, outcome, waits, ..filter(&mut query) };
     let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
     let tenant = &caller.tenant;
@@ -125,8 +125,8 @@ fn yes_or_no(text: &str) -> Result<bool, &'static str> {
 }
 
 /// The filters that all lists of messages share.
-pub(crate) fn filter(query: &mut QueryParameters) -> Filter {
-    Filter {
+pub(crate) fn filter(query: &mut QueryParameters) -> MessageFilter {
+    MessageFilter {
         account: query.parse("account", str::parse::<AccountId>),
         batch: query.parse("batch", str::parse::<BatchCode>).map(|code| code.to_string()),
         recipient: query.parse("recipient", str::parse::<EmailAddress>).map(|address| address.to_string()),
@@ -137,7 +137,7 @@ pub(crate) fn filter(query: &mut QueryParameters) -> Filter {
         error_code: query.parse("error_code", bounded),
         since: query.parse("since", str::parse::<Time>),
         until: query.parse("until", str::parse::<Time>),
-        ..Filter::default()
+        ..MessageFilter::default()
     }
 }
 
@@ -152,7 +152,7 @@ fn bounded(text: &str) -> Result<String, String> {
 pub(crate) async fn page(
     app: &AppState,
     tenant: &TenantId,
-    filter: Filter,
+    filter: MessageFilter,
     mut query: QueryParameters,
 ) -> Result<Json<MessageList>, ApiError> {
     let PageRequest { limit, cursor } = PageRequest::take(&mut query);
@@ -163,7 +163,7 @@ pub(crate) async fn page(
 async fn page_of(
     app: &AppState,
     tenant: &TenantId,
-    filter: &Filter,
+    filter: &MessageFilter,
     limit: u32,
     cursor: Option<String>,
 ) -> Result<Json<MessageList>, ApiError> {

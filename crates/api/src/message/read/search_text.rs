@@ -4,8 +4,8 @@
 //! one, an address, a domain, an id, a Message-ID and a failure code are recognised by their form, and
 //! everything else is words of the subject or part of an address.
 
-use postway_domain::{AccountId, ClientId, EmailAddress, MessageUid, Status, id::BatchCode};
-use postway_store::record::{Filter, MessageKey, external_label, message_id_label};
+use postway_domain::{AccountId, ClientId, EmailAddress, MessageStatus, MessageUid, id::BatchCode};
+use postway_store::record::{MessageFilter, MessageKey, external_label, message_id_label};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -27,7 +27,7 @@ pub(crate) struct SearchTermView {
 /// An interpreted search.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ParsedSearch {
-    pub(crate) filter: Filter,
+    pub(crate) filter: MessageFilter,
     /// The one message that is meant, if any.
     pub(crate) key: Option<MessageKey>,
     /// A word that may be a message's client id.
@@ -37,7 +37,7 @@ pub(crate) struct ParsedSearch {
 
 impl ParsedSearch {
     /// Adds a search to an existing filter.
-    pub(crate) fn read(text: &str, filter: Filter) -> Self {
+    pub(crate) fn read(text: &str, filter: MessageFilter) -> Self {
         let mut understood = Self { filter, ..Self::default() };
         let mut words: Vec<&str> = Vec::new();
         for word in text.split_whitespace() {
@@ -129,7 +129,7 @@ impl ParsedSearch {
                     Err(_) => return false,
                 },
             },
-            "status" | "state" => match value.parse::<Status>() {
+            "status" | "state" => match value.parse::<MessageStatus>() {
                 Ok(status) => {
                     self.filter.status = Some(status);
                     "status"
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     fn terms(text: &str) -> Vec<(&'static str, String)> {
-        let read = ParsedSearch::read(text, Filter::default());
+        let read = ParsedSearch::read(text, MessageFilter::default());
         read.terms.into_iter().map(|term| (term.name, term.value)).collect()
     }
 
@@ -218,13 +218,13 @@ mod tests {
 
     #[test]
     fn terms_hold_together_and_words_stay_words() {
-        let read = ParsedSearch::read("@gmail.com status:failed your order", Filter::default());
+        let read = ParsedSearch::read("@gmail.com status:failed your order", MessageFilter::default());
         assert_eq!(read.filter.domain.as_deref(), Some("gmail.com"));
         assert_eq!(
             (read.filter.status, read.filter.text.as_deref()),
-            (Some(Status::Failed), Some("your order"))
+            (Some(MessageStatus::Failed), Some("your order"))
         );
         assert_eq!(read.maybe_id, None);
-        assert!(ParsedSearch::read("order-17", Filter::default()).maybe_id.is_some());
+        assert!(ParsedSearch::read("order-17", MessageFilter::default()).maybe_id.is_some());
     }
 }

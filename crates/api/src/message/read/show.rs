@@ -3,7 +3,7 @@
 use axum::{Json, extract::State};
 use postway_domain::{Subscriber, TenantId};
 use postway_store::{
-    Holds,
+    MessageBlockers,
     record::{MessageRecord, NotificationView},
 };
 
@@ -31,7 +31,8 @@ pub(crate) async fn show(
     MessagePathId(id): MessagePathId,
 ) -> Result<Json<MessageDetailView>, ApiError> {
     let record = find(&app, &caller.tenant, &id).await?;
-    let holds = Holds::read(&*app.store, &caller.tenant, [&record.summary], app.clock.now()).await?;
+    let holds =
+        MessageBlockers::read(&*app.store, &caller.tenant, [&record.summary], app.clock.now()).await?;
     let held_by = holds.of(&record.summary);
     let (notifications, subscribers) = notifications_of(&app, &caller.tenant, &record).await?;
     Ok(Json(MessageDetailView::new(record, held_by, notifications, &subscribers)))

@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 
-use postway_domain::{Event, MessageUid, Subscriber, TenantId};
+use postway_domain::{MessageEvent, MessageUid, Subscriber, TenantId};
 use postway_store::{
-    Holds, Store, StoreError,
-    record::{Fate, MessageSummary},
+    MessageBlockers, Store, StoreError,
+    record::{MessageOutcomes, MessageSummary},
 };
 
 use crate::{
@@ -24,7 +24,7 @@ pub(crate) async fn summaries(
     tenant: &TenantId,
     messages: Vec<MessageSummary>,
 ) -> Result<Vec<MessageSummaryView>, ApiError> {
-    let holds = Holds::read(&*app.store, tenant, &messages, app.clock.now()).await?;
+    let holds = MessageBlockers::read(&*app.store, tenant, &messages, app.clock.now()).await?;
     let reports = PageReports::read(&*app.store, tenant, &messages).await?;
     let view = |message: MessageSummary| {
         let (held_by, report) = (holds.of(&message), reports.report_for(&message));
@@ -36,8 +36,8 @@ pub(crate) async fn summaries(
 /// What is known about the messages of a page beyond their own rows.
 #[derive(Default)]
 struct PageReports {
-    fates: HashMap<MessageUid, Fate>,
-    news: HashMap<MessageUid, Event>,
+    fates: HashMap<MessageUid, MessageOutcomes>,
+    news: HashMap<MessageUid, MessageEvent>,
     refused: HashMap<MessageUid, i64>,
     subscribers: Vec<Subscriber>,
 }

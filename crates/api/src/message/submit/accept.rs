@@ -9,7 +9,7 @@ use axum::{
 };
 use bytes::Bytes;
 use postway_domain::message::OnDoubt;
-use postway_intake::{Receipt, RequestContext};
+use postway_intake::{AcceptReceipt, RequestContext};
 
 use crate::{
     auth::Sender,
@@ -80,7 +80,7 @@ pub(crate) async fn take(
     app: &AppState,
     context: &RequestContext,
     bytes: Bytes,
-) -> Result<Receipt, ApiError> {
+) -> Result<AcceptReceipt, ApiError> {
     let timed = AcceptTimer::start();
     let receipt = app.door.accept_json(context, bytes).await?;
     timed.stop();
@@ -99,7 +99,7 @@ pub(crate) fn context(
         request_id: id.as_str().to_owned(),
         idempotency_key: idempotency_key(headers)?,
         dry_run,
-        must_leave: false,
+        refuses_capture: false,
         any_subject: false,
         spoken_times: false,
         on_doubt: on_doubt(headers)?,
@@ -113,7 +113,7 @@ pub(crate) fn compat_context(
     id: &RequestId,
     headers: &HeaderMap,
 ) -> Result<RequestContext, ApiError> {
-    Ok(RequestContext { must_leave: true, ..context(sender, id, headers, false)? })
+    Ok(RequestContext { refuses_capture: true, ..context(sender, id, headers, false)? })
 }
 
 /// The header that sets `on_doubt` for every message of a call: a compatibility API may have no field for it.

@@ -7,7 +7,7 @@ use axum::{
 };
 use bytes::Bytes;
 use postway_domain::MessageUid;
-use postway_intake::{BatchReceipt, Receipt, RejectedItem, RequestContext};
+use postway_intake::{AcceptReceipt, BatchReceipt, RejectedItem, RequestContext};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -121,14 +121,14 @@ pub(crate) async fn take_whole(
     messages: Vec<Bytes>,
 ) -> Result<BatchReceipt, ApiError> {
     let timed = AcceptTimer::start();
-    let receipt = app.door.accept_whole(context, messages).await?;
+    let receipt = app.door.accept_all_or_none(context, messages).await?;
     timed.stop();
     Ok(receipt)
 }
 
-fn item(result: Result<Receipt, RejectedItem>) -> BatchItemView {
+fn item(result: Result<AcceptReceipt, RejectedItem>) -> BatchItemView {
     match result {
-        Ok(Receipt { id, uid, status, is_repeat }) => BatchItemView {
+        Ok(AcceptReceipt { id, uid, status, is_repeat }) => BatchItemView {
             id: Some(id),
             uid: Some(uid),
             status: Some(status),

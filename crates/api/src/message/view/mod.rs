@@ -5,10 +5,10 @@ mod outcome;
 mod part;
 
 use postway_domain::{
-    EventKind, MessageUid, RecipientStatus, State, Status, Subscriber, Time,
+    EventKind, MessageState, MessageStatus, MessageUid, RecipientStatus, Subscriber, Time,
     message::{self, OnDoubt},
 };
-use postway_store::record::{Kept, MessageRecord, MessageSummary, NotificationView};
+use postway_store::record::{BodyLocation, MessageRecord, MessageSummary, NotificationView};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -41,7 +41,7 @@ pub(crate) struct MessageSummaryView {
     /// `accepted`, `validating`, `ready`, `scheduled`, `sending`, `sent`, `failed`, `invalid`, `in_doubt`,
     /// `suppressed`, `cancelled` or `expired`.
     #[schema(value_type = String, example = "sent")]
-    pub(super) status: Status,
+    pub(super) status: MessageStatus,
     /// What blocks it besides its own schedule: suspensions (`tenant`, `batch:CODE`, `account:ID`), a used-up
     /// limit (`limit:ID`) and an open circuit (`circuit:ID`) of its account. `/explain` says why, and until
     /// when.
@@ -237,17 +237,17 @@ impl MessageSummaryView {
 }
 
 /// Why the message is where it is: the failure's text, what it waits for, or who ended it.
-pub(crate) fn reason(state: State, error: Option<&FailureView>) -> Option<String> {
+pub(crate) fn reason(state: MessageState, error: Option<&FailureView>) -> Option<String> {
     let said = error.and_then(|error| error.message.as_deref());
     message::reason(state, error.and_then(FailureView::code), said).map(str::to_owned)
 }
 
 /// The location of bytes: the path below the blob folder.
-pub(crate) fn path(kept: &Kept) -> Option<String> {
+pub(crate) fn path(kept: &BodyLocation) -> Option<String> {
     match kept {
-        Kept::Nowhere => None,
-        Kept::Inline(_) => Some("inline".to_owned()),
-        Kept::Blob(blob) => {
+        BodyLocation::Nowhere => None,
+        BodyLocation::Inline(_) => Some("inline".to_owned()),
+        BodyLocation::Blob(blob) => {
             let [first, second, ..] = blob.name.digest;
             Some(format!("{first:02x}/{second:02x}/{}", blob.name))
         }

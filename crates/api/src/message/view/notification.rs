@@ -1,9 +1,9 @@
 //! The notifications of a message, and when it was completely reported.
 
-use postway_domain::{Event, Subscriber, Time, subscriber::event_name};
+use postway_domain::{MessageEvent, Subscriber, Time, subscriber::event_name};
 use postway_store::{
     hears_of,
-    record::{MessageRecord, MessageSummary, NotificationView, Telling, Told},
+    record::{MessageRecord, MessageSummary, NotificationProgress, NotificationView, SubscriberProgress},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -63,19 +63,19 @@ pub(crate) fn reported_at(
 ) -> Option<Time> {
     let latest_for =
         |subscriber: &Subscriber| record.events.iter().rev().find(|event| is_subscribed(subscriber, event));
-    since_when(&record.summary, latest_for, &Told::gather(notifications), subscribers)
+    since_when(&record.summary, latest_for, &SubscriberProgress::gather(notifications), subscribers)
 }
 
 /// When a message was completely reported: it has ended, and no notification is pending. `latest_for` returns
 /// its latest event that a subscriber gets, if known.
 pub(crate) fn since_when<'e>(
     message: &MessageSummary,
-    latest_for: impl Fn(&Subscriber) -> Option<&'e Event>,
-    notified: &[Told],
+    latest_for: impl Fn(&Subscriber) -> Option<&'e MessageEvent>,
+    notified: &[SubscriberProgress],
     subscribers: &[Subscriber],
 ) -> Option<Time> {
     let all = notified.iter().map(|one| one.all).max().unwrap_or_default();
-    if !message.state.status().is_final() || all == Telling::Open {
+    if !message.state.status().is_final() || all == NotificationProgress::Open {
         return None;
     }
     let will_be =
@@ -88,7 +88,7 @@ pub(crate) fn since_when<'e>(
 
 /// Whether a notification of the event is still to be created. Notifications are created a moment after the
 /// event; the subscriber existed before the event, and is still active.
-fn will_be_notified(subscriber: &Subscriber, event: &Event, notified: &[Told]) -> bool {
+fn will_be_notified(subscriber: &Subscriber, event: &MessageEvent, notified: &[SubscriberProgress]) -> bool {
     subscriber.active
         && subscriber.updated_at <= event.at
         && is_subscribed(subscriber, event)
@@ -97,7 +97,7 @@ fn will_be_notified(subscriber: &Subscriber, event: &Event, notified: &[Told]) -
 
 /// Whether the subscriber gets this event of a message that has ended: a delay notice, for example, means
 /// nothing to a client sync.
-fn is_subscribed(subscriber: &Subscriber, event: &Event) -> bool {
+fn is_subscribed(subscriber: &Subscriber, event: &MessageEvent) -> bool {
     hears_of(subscriber.kind, event.kind, true)
         && event_name(event.kind, false).is_some_and(|name| subscriber.events.takes(name))
 }

@@ -1,7 +1,7 @@
 //! The outcome of a message after it was sent, as far as it was reported.
 
 use postway_domain::{EventKind, Time, inbound::outcome_rank};
-use postway_store::record::{NotificationView, OutcomeView, RecipientView, Told};
+use postway_store::record::{NotificationView, OutcomeView, RecipientRecord, SubscriberProgress};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -42,7 +42,7 @@ impl BounceView {
 
 /// The outcome of one recipient.
 pub(super) fn of_recipient(
-    recipient: &RecipientView,
+    recipient: &RecipientRecord,
     reported_at: Option<Time>,
 ) -> (Option<EventKind>, Option<BounceView>) {
     let bounce = recipient.bounce.as_deref().map(BounceView::read);
@@ -51,7 +51,7 @@ pub(super) fn of_recipient(
 
 /// The outcome of the message: the worst one known of its recipients.
 pub(crate) fn of_message(
-    recipients: &[RecipientView],
+    recipients: &[RecipientRecord],
     reported_at: Option<Time>,
 ) -> (Option<EventKind>, Option<BounceView>) {
     of_outcomes(&OutcomeView::gather(recipients), reported_at)
@@ -71,11 +71,11 @@ pub(crate) fn of_outcomes(
 
 /// When every notification of this message's bounces was settled; `None` while one is pending.
 pub(crate) fn bounce_reported_at(notifications: &[NotificationView]) -> Option<Time> {
-    bounces_notified_at(&Told::gather(notifications))
+    bounces_notified_at(&SubscriberProgress::gather(notifications))
 }
 
 /// The same from notifications in short form.
-pub(crate) fn bounces_notified_at(notified: &[Told]) -> Option<Time> {
+pub(crate) fn bounces_notified_at(notified: &[SubscriberProgress]) -> Option<Time> {
     notified.iter().map(|one| one.bounces).max().unwrap_or_default().settled_at()
 }
 
@@ -86,8 +86,8 @@ mod tests {
 
     use super::*;
 
-    fn recipient(outcome: Option<EventKind>, bounce: Option<&str>) -> RecipientView {
-        RecipientView {
+    fn recipient(outcome: Option<EventKind>, bounce: Option<&str>) -> RecipientRecord {
+        RecipientRecord {
             address: "ada@example.net".to_owned(),
             kind: RecipientKind::To,
             status: RecipientStatus::Sent,

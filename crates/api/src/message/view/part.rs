@@ -1,7 +1,7 @@
 //! The parts of a message: recipients, attempts, history and failures.
 
-use postway_domain::{Event, EventKind, RecipientKind, RecipientStatus, Time};
-use postway_store::record::{AttemptView, RecipientView, SmtpReply};
+use postway_domain::{EventKind, MessageEvent, RecipientKind, RecipientStatus, Time};
+use postway_store::record::{AttemptView, RecipientRecord, SmtpReply};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -102,7 +102,7 @@ pub(crate) struct RelayReplyView {
 
 /// An event of a message's history.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Event)]
+#[schema(as = MessageEvent)]
 pub(crate) struct EventView {
     /// The position, from 1.
     seq: i64,
@@ -139,9 +139,9 @@ impl FailureView {
 
 impl MessageRecipientView {
     /// The view of a recipient, whose bounce was completely reported at `bounce_reported_at`.
-    pub(super) fn new(recipient: RecipientView, bounce_reported_at: Option<Time>) -> Self {
+    pub(super) fn new(recipient: RecipientRecord, bounce_reported_at: Option<Time>) -> Self {
         let (outcome, bounce) = outcome::of_recipient(&recipient, bounce_reported_at);
-        let RecipientView { address, kind, status, reply, .. } = recipient;
+        let RecipientRecord { address, kind, status, reply, .. } = recipient;
         let address = address_spelling::ascii(address);
         let address_unicode = address_spelling::unicode(&address);
         Self { address, address_unicode, kind, status, reply: reply.into(), outcome, bounce }
@@ -173,8 +173,8 @@ impl From<AttemptView> for MessageAttemptView {
     }
 }
 
-impl From<Event> for EventView {
-    fn from(Event { seq, at, kind, data }: Event) -> Self {
+impl From<MessageEvent> for EventView {
+    fn from(MessageEvent { seq, at, kind, data }: MessageEvent) -> Self {
         Self { seq, at, kind, data: data.and_then(|text| RawValue::from_string(text).ok()) }
     }
 }

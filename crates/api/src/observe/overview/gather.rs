@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use postway_domain::{Status, TenantId, Time};
-use postway_store::record::{Circuit, Filter, MessageSummary};
+use postway_domain::{MessageStatus, TenantId, Time};
+use postway_store::record::{MessageFilter, MessageSummary, OpenCircuit};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -118,9 +118,10 @@ struct OverviewMinute {
 
 pub(super) async fn overview(app: &AppState, caller: &Caller) -> Result<TenantOverview, ApiError> {
     let (now, tenant) = (app.clock.now(), &caller.tenant);
-    let sent = latest(app, tenant, Status::Sent, None).await?;
+    let sent = latest(app, tenant, MessageStatus::Sent, None).await?;
     let failed =
-        latest(app, tenant, Status::Failed, Some(Time::from_millis(now.as_millis() - FAILURES_MS))).await?;
+        latest(app, tenant, MessageStatus::Failed, Some(Time::from_millis(now.as_millis() - FAILURES_MS)))
+            .await?;
     Ok(TenantOverview {
         at: now,
         stats: queue_stats::gather(app, tenant).await?,
@@ -138,10 +139,10 @@ pub(super) async fn overview(app: &AppState, caller: &Caller) -> Result<TenantOv
 async fn latest(
     app: &AppState,
     tenant: &TenantId,
-    status: Status,
+    status: MessageStatus,
     since: Option<Time>,
 ) -> Result<Vec<MessageSummary>, ApiError> {
-    let filter = Filter { status: Some(status), since, ..Filter::default() };
+    let filter = MessageFilter { status: Some(status), since, ..MessageFilter::default() };
     // One page: the newest ones, in bounded time.
     Ok(app.store.search(tenant, &filter, None, SAMPLE).await?.messages)
 }
@@ -172,7 +173,7 @@ fn reasons(failed: &[MessageSummary]) -> Vec<FailureCount> {
 
 async fn circuits(app: &AppState, tenant: &TenantId, now: Time) -> Result<Vec<OverviewCircuit>, ApiError> {
     let open = app.store.circuits(Some(tenant)).await?.into_iter().filter(|circuit| circuit.open_until > now);
-    let view = |circuit: Circuit| OverviewCircuit {
+    let view = |circuit: OpenCircuit| OverviewCircuit {
         account: circuit.key.account.to_string(),
         code: circuit.code,
         reason: circuit.reason,

@@ -3,7 +3,7 @@
 use postway_domain::{AccountId, TenantId, Time};
 use postway_store::{
     Store, StoreError,
-    record::{AccountGate, Filter, LaneHolders, Suspension, SuspensionScope},
+    record::{AccountGate, BlockedLanes, MessageFilter, SuspensionRecord, SuspensionScope},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -36,7 +36,7 @@ pub(crate) struct HolderView {
 /// A blocker before its messages are counted.
 struct UncountedHolder {
     view: HolderView,
-    lanes: Option<LaneHolders>,
+    lanes: Option<BlockedLanes>,
 }
 
 /// The current blockers, the largest first.
@@ -58,12 +58,12 @@ pub(super) async fn holders(
             until: circuit.map(|circuit| circuit.open_until.max(now)),
             reason: circuit.map(|circuit| circuit.reason.clone()),
         };
-        let lanes = LaneHolders { accounts: [id].into(), ..LaneHolders::default() };
+        let lanes = BlockedLanes { accounts: [id].into(), ..BlockedLanes::default() };
         found.push(UncountedHolder { view, lanes: Some(lanes) });
     }
     let mut holders = Vec::new();
     for UncountedHolder { view, lanes } in found.into_iter().take(HOLDERS_MAX) {
-        let filter = Filter { waits: true, behind: lanes, ..Filter::default() };
+        let filter = MessageFilter { waits: true, behind: lanes, ..MessageFilter::default() };
         let messages = store.count(tenant, &filter, COUNTED_MAX).await?.messages;
         // A suspended tenant is shown even if nothing waits.
         if messages > 0 || view.held_by == "tenant" {
@@ -74,15 +74,15 @@ pub(super) async fn holders(
     Ok(holders)
 }
 
-fn suspended(suspension: &Suspension) -> UncountedHolder {
+fn suspended(suspension: &SuspensionRecord) -> UncountedHolder {
     let (held_by, lanes) = match &suspension.scope {
         SuspensionScope::Tenant => ("tenant".to_owned(), None),
         SuspensionScope::Batch(code) => {
-            let lanes = LaneHolders { batches: [code.to_string()].into(), ..LaneHolders::default() };
+            let lanes = BlockedLanes { batches: [code.to_string()].into(), ..BlockedLanes::default() };
             (format!("batch:{code}"), Some(lanes))
         }
         SuspensionScope::Account(id) => {
-            let lanes = LaneHolders { accounts: [id.clone()].into(), ..LaneHolders::default() };
+            let lanes = BlockedLanes { accounts: [id.clone()].into(), ..BlockedLanes::default() };
             (format!("account:{id}"), Some(lanes))
         }
     };

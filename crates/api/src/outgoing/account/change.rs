@@ -10,7 +10,7 @@ use axum::{
     extract::{Request, State},
 };
 use postway_domain::{Account, AccountId};
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -132,7 +132,7 @@ pub(crate) async fn update(
         let detail = Some(json!({"fields": fields, "version": version}));
         let entry = app.audit(&caller.actor, Some(tenant), "account.change", id.as_str(), request_id, detail);
         let change = DirectoryChange::UpdateAccount(account.clone(), expected_version);
-        if app.store.change(change, Some(entry)).await? == Changed::Done {
+        if app.store.change(change, Some(entry)).await? == ChangeResult::Done {
             app.store.change(DirectoryChange::CloseCircuit(key_of(&account)), None).await?;
             tracing::info!(%tenant, account = %id, version, "account changed");
             return AccountView::with_standing(app, &account).await.map(Some);

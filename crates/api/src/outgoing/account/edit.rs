@@ -1,7 +1,7 @@
 //! Account settings from JSON. Every faulty field is reported, including unknown ones.
 
 use postway_domain::{
-    AccountKind, AccountSettings, Time, TlsMode, provider_account::AccountSecret, retry::RetryPolicy,
+    AccountKind, AccountSettings, RelayTlsMode, Time, provider_account::AccountSecret, retry::RetryPolicy,
 };
 use serde_json::{Map, Value};
 
@@ -56,7 +56,7 @@ pub(super) fn defaults(body: &Map<String, Value>, current: Option<AccountKind>) 
         | AccountKind::Gmail
         | AccountKind::Http => AccountSettings { kind, ..sandbox },
         AccountKind::Smtp => {
-            AccountSettings { kind, tls: TlsMode::default(), retry: RetryPolicy::smtp(), ..sandbox }
+            AccountSettings { kind, tls: RelayTlsMode::default(), retry: RetryPolicy::smtp(), ..sandbox }
         }
     }
 }
@@ -221,7 +221,7 @@ fn set(edited: &mut AccountEdit, name: &str, value: &Value, now: Time) -> Result
         }
         "tls" => {
             settings.tls = match value {
-                Value::Null => TlsMode::default(),
+                Value::Null => RelayTlsMode::default(),
                 value => serde_json::from_value(value.clone())
                     .map_err(|_| "must be starttls, implicit, none or opportunistic")?,
             }
@@ -294,7 +294,7 @@ mod tests {
     fn a_relay_needs_little_and_gets_the_smtp_schedule() {
         let made = create(json!({"host": "smtp.example.com"})).unwrap();
         assert_eq!(made.settings.retry, RetryPolicy::smtp());
-        assert_eq!((made.settings.tls, made.settings.max_connections), (TlsMode::Starttls, 10));
+        assert_eq!((made.settings.tls, made.settings.max_connections), (RelayTlsMode::Starttls, 10));
         assert_eq!(create(json!({"kind": "sandbox"})).unwrap().settings, AccountSettings::sandbox());
     }
 

@@ -18,9 +18,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use postway_domain::{
-    Account, AccountId, AccountSettings, TenantId, oauth::OAuthSecrets, rule::Action, secret::Sealed,
+    Account, AccountId, AccountSettings, TenantId, oauth::OAuthSecrets, rule::RuleAction,
+    secret::SealedSecret,
 };
-use postway_store::record::{AccountKey, Changed, DirectoryChange, SuspensionScope};
+use postway_store::record::{AccountKey, ChangeResult, DirectoryChange, SuspensionScope};
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::view::{AccountList, AccountView};
@@ -110,7 +111,7 @@ pub(crate) async fn make(
     let detail = Some(json!({"kind": account.settings.kind.as_str()}));
     let entry = app.audit(&caller.actor, Some(&tenant), "account.create", id.as_str(), request_id, detail);
     match app.store.change(DirectoryChange::CreateAccount(account), Some(entry)).await? {
-        Changed::Done => {}
+        ChangeResult::Done => {}
         _ => {
             let message =
                 format!("there is an account `{id}` already: change that one, or choose another id");
@@ -213,11 +214,11 @@ fn seal(
     id: &AccountId,
     (settings, secret, grant): (&mut AccountSettings, AccountSecretEdit, OAuthSecretsEdit),
     current: Option<&Account>,
-) -> Result<Option<Sealed>, ApiError> {
+) -> Result<Option<SealedSecret>, ApiError> {
     let stored = current.and_then(|account| account.secret.clone());
     let had_grant = current.is_some_and(|account| account.settings.oauth.is_some());
     if let Some(oauth) = &mut settings.oauth {
-        let place = Account::grant_place(tenant, id);
+        let place = Account::grant_sealing_context(tenant, id);
         let secrets = match stored.filter(|_| had_grant) {
             None => OAuthSecrets::default(),
             Some(sealed) => {
@@ -240,7 +241,7 @@ fn seal(
         AccountSecretEdit::Keep => Ok(stored.filter(|_| !had_grant)),
         AccountSecretEdit::Remove => Ok(None),
         AccountSecretEdit::Set(text) => {
-            let sealed = app.secret_key.seal(&Account::secret_place(tenant, id), &text);
+            let sealed = app.secret_key.seal(&Account::sealing_context(tenant, id), &text);
             sealed.map(Some).map_err(ApiError::internal)
         }
     }
@@ -340,7 +341,7 @@ pub(crate) async fn delete(
 /// Refuses if a rule forwards through this account: its mail would fail from then on, unnoticed.
 async fn unused_by_rules(app: &AppState, tenant: &TenantId, id: &AccountId) -> Result<(), ApiError> {
     let forwards_by =
-        |action: &Action| matches!(action, Action::Forward(it) if it.account.as_ref() == Some(id));
+        |action: &RuleAction| matches!(action, RuleAction::Forward(it) if it.account.as_ref() == Some(id));
     let rules = app.store.rules(tenant, None).await?;
     let users: Vec<_> = rules
         .iter()
@@ -373,14 +374,14 @@ pub(crate) async fn remove(
     let entry = app.audit(&caller.actor, Some(tenant), "account.delete", id.as_str(), request_id, None);
     let key = AccountKey { tenant: tenant.clone(), account: id.clone() };
     match app.store.change(DirectoryChange::DeleteAccount(key), Some(entry)).await? {
-        Changed::Done => {
+        ChangeResult::Done => {
             tracing::info!(%tenant, account = %id, "account deleted");
             Ok(())
         }
-        Changed::Missing | Changed::Already | Changed::Exists | Changed::Stale => {
+        ChangeResult::Missing | ChangeResult::Already | ChangeResult::Exists | ChangeResult::Stale => {
             Err(no_account(id.as_str()))
         }
-        Changed::InUse => Err(ApiError::conflict(format!(
+        ChangeResult::InUse => Err(ApiError::conflict(format!(
             "the account `{id}` is in use: mail waits for it, or it is its tenant's default"
         ))),
     }

@@ -1,7 +1,7 @@
 //! `POST /v1/accounts/{id}/suspend` and `/activate`: whether an account's mail is sent.
 
 use axum::{Json, extract::State};
-use postway_store::record::{DirectoryChange, Suspension, SuspensionScope};
+use postway_store::record::{DirectoryChange, SuspensionRecord, SuspensionScope};
 
 use super::{AccountView, NamedAccount, find};
 use crate::{
@@ -31,7 +31,7 @@ pub(crate) async fn suspend(
     let (actor, tenant) = (&caller.actor, &caller.tenant);
     let entry = app.audit(actor, Some(tenant), "account.suspend", id.as_str(), &request_id, None);
     let scope = SuspensionScope::Account(id);
-    let suspension = Suspension { tenant: tenant.clone(), scope, since: app.clock.now() };
+    let suspension = SuspensionRecord { tenant: tenant.clone(), scope, since: app.clock.now() };
     app.store.change(DirectoryChange::Suspend(suspension), Some(entry)).await?;
     AccountView::with_standing(&app, &account).await.map(Json)
 }

@@ -11,7 +11,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use postway_domain::{Account, EmailAddress, Status, Subscriber, TenantId, message::reason::CAPTURED};
+use postway_domain::{Account, EmailAddress, MessageStatus, Subscriber, TenantId, message::reason::CAPTURED};
 use postway_intake::RequestContext;
 use postway_store::record::MessageKey;
 use serde::Serialize;
@@ -121,7 +121,7 @@ pub(crate) async fn test(
             request_id: request_id.as_str().to_owned(),
             idempotency_key: None,
             dry_run: false,
-            must_leave: false,
+            refuses_capture: false,
             any_subject: false,
             spoken_times: false,
             on_doubt: None,
@@ -195,14 +195,14 @@ async fn outcome(
             failure.as_ref().and_then(FailureView::words).unwrap_or("no reason is known").to_owned()
         };
         match message.state.status() {
-            Status::Sent => {
+            MessageStatus::Sent => {
                 let id = message.provider_message_id.map_or_else(String::new, |id| format!(" as {id}"));
                 return Ok((true, format!("the relay took it{id}")));
             }
-            Status::Captured => return Ok((true, CAPTURED.to_owned())),
+            MessageStatus::Captured => return Ok((true, CAPTURED.to_owned())),
             // Returned, or waiting for its next attempt: the first attempt failed.
-            Status::Ready | Status::Scheduled if message.attempt == 0 => {}
-            Status::Accepted | Status::Validating | Status::Sending => {}
+            MessageStatus::Ready | MessageStatus::Scheduled if message.attempt == 0 => {}
+            MessageStatus::Accepted | MessageStatus::Validating | MessageStatus::Sending => {}
             status => return Ok((false, format!("it is {}: {}", status.as_str(), said()))),
         }
         if Instant::now() >= deadline {

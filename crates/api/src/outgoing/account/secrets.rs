@@ -8,11 +8,11 @@ use axum::{Json, extract::State};
 use futures::future::try_join_all;
 use postway_domain::{
     Account, DkimKey, KnownRecipient, Subscriber, Tenant, TenantId, WatchedMailbox, oauth::OAuthState,
-    secret::Sealed,
+    secret::SealedSecret,
 };
 use postway_store::{
     StoreError,
-    record::{AuditEntry, Changed, DirectoryChange},
+    record::{AuditEntry, ChangeResult, DirectoryChange},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -126,7 +126,7 @@ impl SecretRotation<'_> {
     }
 
     /// Re-encrypts the secret if needed; `None` if there is nothing to write.
-    fn renew(&mut self, place: &str, secret: Option<&Sealed>) -> Option<Sealed> {
+    fn renew(&mut self, place: &str, secret: Option<&SealedSecret>) -> Option<SealedSecret> {
         match secret.map(|sealed| self.app.secret_key.renew(place, sealed)) {
             Some(Ok(renewed)) => renewed,
             Some(Err(_)) => {
@@ -138,80 +138,80 @@ impl SecretRotation<'_> {
     }
 
     async fn account(&mut self, account: Account) -> Result<(), StoreError> {
-        let place = account.sealed_place();
+        let place = account.current_sealing_context();
         let Some(secret) = self.renew(&place, account.secret.as_ref()) else { return Ok(()) };
         let (expected, entry) = (account.version, self.audit(&account.tenant, &place));
         let updated_at = self.app.clock.now();
         let account = Account { secret: Some(secret), version: expected + 1, updated_at, ..account };
         match self.app.store.change(DirectoryChange::UpdateAccount(account, expected), Some(entry)).await? {
-            Changed::Done => self.done.accounts += 1,
+            ChangeResult::Done => self.done.accounts += 1,
             _ => self.done.busy.push(place),
         }
         Ok(())
     }
 
     async fn tenant(&mut self, tenant: Tenant) -> Result<(), StoreError> {
-        let place = Tenant::secret_place(&tenant.id);
+        let place = Tenant::sealing_context(&tenant.id);
         let Some(secret) = self.renew(&place, tenant.secret.as_ref()) else { return Ok(()) };
         let (expected, entry) = (tenant.version, self.audit(&tenant.id, &place));
         let updated_at = self.app.clock.now();
         let tenant = Tenant { secret: Some(secret), version: expected + 1, updated_at, ..tenant };
         match self.app.store.change(DirectoryChange::UpdateTenant(tenant, expected), Some(entry)).await? {
-            Changed::Done => self.done.tenants += 1,
+            ChangeResult::Done => self.done.tenants += 1,
             _ => self.done.busy.push(place),
         }
         Ok(())
     }
 
     async fn dkim_key(&mut self, key: DkimKey) -> Result<(), StoreError> {
-        let place = DkimKey::secret_place(&key.tenant, &key.domain, &key.selector);
+        let place = DkimKey::sealing_context(&key.tenant, &key.domain, &key.selector);
         let Some(private) = self.renew(&place, Some(&key.private)) else { return Ok(()) };
         let entry = self.audit(&key.tenant, &place);
         let was = key.private.clone();
         let change = DirectoryChange::ResealDkimKey(DkimKey { private, ..key }, was);
         // A row that was deleted or recreated meanwhile needs no new seal.
-        if self.app.store.change(change, Some(entry)).await? == Changed::Done {
+        if self.app.store.change(change, Some(entry)).await? == ChangeResult::Done {
             self.done.dkim_keys += 1;
         }
         Ok(())
     }
 
     async fn webhook(&mut self, webhook: Subscriber) -> Result<(), StoreError> {
-        let place = Subscriber::secret_place(&webhook.tenant, &webhook.id);
+        let place = Subscriber::sealing_context(&webhook.tenant, &webhook.id);
         let Some(secrets) = self.renew(&place, webhook.secrets.as_ref()) else { return Ok(()) };
         let (expected, entry) = (webhook.version, self.audit(&webhook.tenant, &place));
         let updated_at = self.app.clock.now();
         let webhook = Subscriber { secrets: Some(secrets), version: expected + 1, updated_at, ..webhook };
         match self.app.store.change(DirectoryChange::UpdateSubscriber(webhook, expected), Some(entry)).await?
         {
-            Changed::Done => self.done.webhooks += 1,
+            ChangeResult::Done => self.done.webhooks += 1,
             _ => self.done.busy.push(place),
         }
         Ok(())
     }
 
     async fn mailbox(&mut self, mailbox: WatchedMailbox) -> Result<(), StoreError> {
-        let place = WatchedMailbox::secret_place(&mailbox.tenant, &mailbox.id);
+        let place = WatchedMailbox::sealing_context(&mailbox.tenant, &mailbox.id);
         let Some(secret) = self.renew(&place, mailbox.secret.as_ref()) else { return Ok(()) };
         let (expected, entry) = (mailbox.version, self.audit(&mailbox.tenant, &place));
         let updated_at = self.app.clock.now();
         let mailbox = WatchedMailbox { secret: Some(secret), version: expected + 1, updated_at, ..mailbox };
         match self.app.store.change(DirectoryChange::UpdateMailbox(mailbox, expected), Some(entry)).await? {
-            Changed::Done => self.done.mailboxes += 1,
+            ChangeResult::Done => self.done.mailboxes += 1,
             _ => self.done.busy.push(place),
         }
         Ok(())
     }
 
     async fn oauth_state(&mut self, state: OAuthState) -> Result<(), StoreError> {
-        let place = state.owner.secret_place();
+        let place = state.owner.sealing_context();
         let Some(tokens) = self.renew(&place, state.tokens.as_ref()) else { return Ok(()) };
         let (expected, entry) = (state.version, self.audit(&state.owner.tenant, &place));
         let updated_at = self.app.clock.now();
         let state = OAuthState { tokens: Some(tokens), version: expected + 1, updated_at, ..state };
         let change = DirectoryChange::PutOAuthState(state, Some(expected));
         match self.app.store.change(change, Some(entry)).await? {
-            Changed::Done => self.done.tokens += 1,
+            ChangeResult::Done => self.done.tokens += 1,
             _ => self.done.busy.push(place),
         }
         Ok(())
@@ -234,7 +234,7 @@ impl SecretRotation<'_> {
     /// A recipient whose personal number was sealed by the previous key, re-encrypted. Its digest is by that
     /// key, too.
     fn renewed(&mut self, mut recipient: KnownRecipient) -> Option<KnownRecipient> {
-        let place = KnownRecipient::secret_place(&recipient.tenant, &recipient.id);
+        let place = KnownRecipient::sealing_context(&recipient.tenant, &recipient.id);
         let sealed = self.renew(&place, recipient.personal_number.as_ref())?;
         let key = &self.app.secret_key;
         let personal = key
@@ -262,8 +262,8 @@ impl SecretRotation<'_> {
         });
         for (recipient, changed) in renewed.iter().zip(try_join_all(changes).await?) {
             match changed {
-                Changed::Done => self.done.recipients += 1,
-                _ => self.done.busy.push(KnownRecipient::secret_place(&recipient.tenant, &recipient.id)),
+                ChangeResult::Done => self.done.recipients += 1,
+                _ => self.done.busy.push(KnownRecipient::sealing_context(&recipient.tenant, &recipient.id)),
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use postway_domain::{
     DkimKey, Subscriber, WatchedMailbox,
-    secret::{Sealed, SecretKey},
+    secret::{SealedSecret, SecretKey},
 };
 use postway_store::{Store, StoreError};
 
@@ -23,22 +23,22 @@ impl UnopenedSecrets {
     /// and returns those by the purposes they were sealed for.
     pub async fn check(&self, store: &dyn Store, key: &SecretKey) -> Result<Vec<String>, StoreError> {
         let mut unopened = Vec::new();
-        let mut look = |place: String, sealed: Option<&Sealed>| {
+        let mut look = |place: String, sealed: Option<&SealedSecret>| {
             if sealed.is_some_and(|sealed| key.open(&place, sealed).is_err()) {
                 unopened.push(place);
             }
         };
         for account in store.accounts(None).await? {
-            look(account.sealed_place(), account.secret.as_ref());
+            look(account.current_sealing_context(), account.secret.as_ref());
         }
         for mailbox in store.mailboxes(None).await? {
-            look(WatchedMailbox::secret_place(&mailbox.tenant, &mailbox.id), mailbox.secret.as_ref());
+            look(WatchedMailbox::sealing_context(&mailbox.tenant, &mailbox.id), mailbox.secret.as_ref());
         }
         for webhook in store.subscribers(None).await? {
-            look(Subscriber::secret_place(&webhook.tenant, &webhook.id), webhook.secrets.as_ref());
+            look(Subscriber::sealing_context(&webhook.tenant, &webhook.id), webhook.secrets.as_ref());
         }
         for one in store.dkim_keys(None, None).await? {
-            look(DkimKey::secret_place(&one.tenant, &one.domain, &one.selector), Some(&one.private));
+            look(DkimKey::sealing_context(&one.tenant, &one.domain, &one.selector), Some(&one.private));
         }
         self.0.store(unopened.len(), Ordering::Relaxed);
         Ok(unopened)

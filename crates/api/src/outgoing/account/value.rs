@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use postway_domain::{
     AccountId, AccountKind, AccountLimits, Time,
     destination::DestinationLimit,
-    limit::{LimitBehavior, WarmUp},
+    limit::{LimitBehavior, WarmUpPlan},
     message::OnDoubt,
 };
 use serde_json::Value;
@@ -116,7 +116,7 @@ pub(super) fn limits(limits: &mut AccountLimits, value: &Value) -> Vec<FieldErro
 }
 
 /// A warm-up begins now unless it names a time.
-pub(super) fn warm_up(value: &Value, now: Time) -> Result<Option<WarmUp>, String> {
+pub(super) fn warm_up(value: &Value, now: Time) -> Result<Option<WarmUpPlan>, String> {
     let mut value = value.clone();
     if let Value::Object(plan) = &mut value
         && plan.get("from").is_none_or(Value::is_null)

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use postway_domain::{
-    Account, AccountKind, AccountLimits, Span, Time, TlsMode, destination::DestinationLimit,
+    Account, AccountKind, AccountLimits, LimitSpan, RelayTlsMode, Time, destination::DestinationLimit,
     limit::LimitBehavior, message::OnDoubt, oauth::OAuthUse,
 };
-use postway_store::record::{Circuit, SuspensionScope, Used};
+use postway_store::record::{LimitUse, OpenCircuit, SuspensionScope};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -31,7 +31,7 @@ pub(crate) struct AccountView {
     port: Option<u16>,
     /// `starttls`, `implicit`, `none` or `opportunistic`.
     #[schema(value_type = String, example = "starttls")]
-    tls: TlsMode,
+    tls: RelayTlsMode,
     /// The user name.
     username: Option<String>,
     /// Whether a password is set; it is never shown.
@@ -150,7 +150,7 @@ pub(crate) struct DestinationView {
 
 /// An account's circuit.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Circuit)]
+#[schema(as = OpenCircuit)]
 pub(crate) struct AccountCircuitView {
     /// `closed`: the account is used. `open`: its mail waits until the account is tried again.
     #[schema(example = "closed")]
@@ -169,7 +169,7 @@ pub(crate) struct AccountCircuitView {
 
 /// What counts against the limits now; null if there is no such limit.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Used)]
+#[schema(as = LimitUse)]
 pub(crate) struct LimitsUsedView {
     /// Against `per_minute`.
     minute: Option<i64>,
@@ -247,7 +247,7 @@ impl AccountView {
     }
 
     /// Adds the circuit.
-    pub(super) fn with_circuit(self, circuit: Option<Circuit>) -> Self {
+    pub(super) fn with_circuit(self, circuit: Option<OpenCircuit>) -> Self {
         Self { circuit: Some(circuit.into()), ..self }
     }
 
@@ -272,8 +272,8 @@ pub(super) async fn is_suspended(app: &AppState, account: &Account) -> Result<bo
     Ok(app.store.suspensions(&account.tenant).await?.iter().any(|one| one.scope == scope))
 }
 
-impl From<Option<Circuit>> for AccountCircuitView {
-    fn from(circuit: Option<Circuit>) -> Self {
+impl From<Option<OpenCircuit>> for AccountCircuitView {
+    fn from(circuit: Option<OpenCircuit>) -> Self {
         match circuit {
             None => Self { state: "closed", code: None, reason: None, since: None, until: None },
             Some(circuit) => Self {
@@ -288,11 +288,11 @@ impl From<Option<Circuit>> for AccountCircuitView {
 }
 
 impl LimitsUsedView {
-    fn new(limits: &AccountLimits, used: &[(Span, Used)]) -> Self {
+    fn new(limits: &AccountLimits, used: &[(LimitSpan, LimitUse)]) -> Self {
         let of = |span| {
             let count = used.iter().find(|(of, _)| *of == span).map_or(0, |(_, used)| used.count);
             limits.over(span).map(|_| count)
         };
-        Self { minute: of(Span::Minute), hour: of(Span::Hour), day: of(Span::Day) }
+        Self { minute: of(LimitSpan::Minute), hour: of(LimitSpan::Hour), day: of(LimitSpan::Day) }
     }
 }

@@ -8,7 +8,7 @@ use axum::{
 };
 use postway_domain::{DkimAlgorithm, Time};
 use postway_intake::signing::{self, SigningError};
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -88,7 +88,7 @@ pub(crate) async fn create(
     let view = SigningKeyView::from(&key);
     let detail = Some(json!({"algorithm": algorithm.as_str()}));
     let entry = app.audit(&caller.actor, Some(&tenant), "dkim.create", named.target(), &request_id, detail);
-    if app.store.change(DirectoryChange::CreateDkimKey(key), Some(entry)).await? != Changed::Done {
+    if app.store.change(DirectoryChange::CreateDkimKey(key), Some(entry)).await? != ChangeResult::Done {
         return Err(taken());
     }
     let SigningKeyPath { domain, selector } = &named;

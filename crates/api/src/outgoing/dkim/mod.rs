@@ -17,7 +17,7 @@ use postway_domain::{
     address::{domain_to_ascii, domain_to_unicode},
 };
 use postway_intake::signing;
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -205,7 +205,7 @@ pub(crate) async fn delete(
     let entry = app.audit(&caller.actor, Some(tenant), "dkim.delete", named.target(), &request_id, None);
     let change = DirectoryChange::DeleteDkimKey(tenant.clone(), named.domain.clone(), named.selector.clone());
     match app.store.change(change, Some(entry)).await? {
-        Changed::Done => {
+        ChangeResult::Done => {
             tracing::info!(%tenant, domain = named.domain, selector = named.selector, "signing key deleted");
             Ok(StatusCode::NO_CONTENT)
         }

@@ -2,7 +2,7 @@
 
 use axum::{Json, extract::State};
 use postway_domain::DkimKey;
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 
 use super::{SigningKeyPath, SigningKeyView, find};
 use crate::{
@@ -75,7 +75,7 @@ async fn set_active(
     let DkimKey { tenant, domain, selector, .. } = current;
     let change = DirectoryChange::SwitchDkimKey(tenant, domain, selector, active);
     match app.store.change(change, Some(entry)).await? {
-        Changed::Done | Changed::Already => Ok(view),
+        ChangeResult::Done | ChangeResult::Already => Ok(view),
         _ => Err(named.missing()),
     }
 }

@@ -14,7 +14,7 @@ pub(crate) mod write;
 
 use axum::{Json, extract::State, http::StatusCode};
 use postway_domain::{KnownRecipient, RecipientKey, TenantId};
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 
 pub(crate) use self::view::RecipientEntryView;
 use crate::{
@@ -95,7 +95,7 @@ pub(crate) async fn delete(
     let entry = app.audit(&caller.actor, Some(tenant), "recipient.delete", id.to_string(), &request_id, None);
     let change = DirectoryChange::DeleteRecipient(tenant.clone(), id, app.clock.now());
     match app.store.change(change, Some(entry)).await? {
-        Changed::Done => Ok(StatusCode::NO_CONTENT),
+        ChangeResult::Done => Ok(StatusCode::NO_CONTENT),
         _ => Err(no_recipient(&named.given)),
     }
 }

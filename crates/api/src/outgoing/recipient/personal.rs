@@ -7,7 +7,7 @@
 use aws_lc_rs::hmac;
 use postway_domain::{
     KnownRecipient, PersonalDigest, RecipientId, TenantId,
-    secret::{Sealed, SecretError, SecretKey},
+    secret::{SealedSecret, SecretError, SecretKey},
 };
 
 /// How many characters a personal number has.
@@ -16,7 +16,7 @@ pub(super) const CHARS: std::ops::RangeInclusive<usize> = 4..=64;
 /// The stored form of a personal number.
 #[derive(Clone, Debug)]
 pub(crate) struct PersonalNumber {
-    sealed: Sealed,
+    sealed: SealedSecret,
     digest: PersonalDigest,
     masked: String,
 }
@@ -30,7 +30,7 @@ impl PersonalNumber {
         number: &str,
     ) -> Result<Self, SecretError> {
         Ok(Self {
-            sealed: key.seal(&KnownRecipient::secret_place(tenant, id), number)?,
+            sealed: key.seal(&KnownRecipient::sealing_context(tenant, id), number)?,
             digest: digest(key, tenant, number),
             masked: mask(number),
         })

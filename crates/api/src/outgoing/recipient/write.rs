@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use postway_domain::{KnownRecipient, RecipientId};
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 use serde_json::json;
 
 use super::{
@@ -79,7 +79,7 @@ pub(crate) async fn create(
     let entry =
         app.audit(&caller.actor, Some(tenant), "recipient.create", id.to_string(), &request_id, detail);
     match app.store.change(DirectoryChange::CreateRecipient(recipient), Some(entry)).await? {
-        Changed::Done => {}
+        ChangeResult::Done => {}
         _ => return Err(taken(&given)),
     }
     let location = [(header::LOCATION, format!("/v1/recipients/{id}"))];
@@ -121,9 +121,9 @@ pub(crate) async fn patch(
         let entry = app.audit(&caller.actor, Some(tenant), "recipient.update", id, &request_id, detail);
         let view = RecipientEntryView::from(changed.clone());
         match app.store.change(DirectoryChange::UpdateRecipient(changed, expected), Some(entry)).await? {
-            Changed::Done => return Ok(Some(Json(view))),
-            Changed::Exists => return Err(taken(&given)),
-            Changed::Already | Changed::Missing | Changed::Stale | Changed::InUse => {}
+            ChangeResult::Done => return Ok(Some(Json(view))),
+            ChangeResult::Exists => return Err(taken(&given)),
+            ChangeResult::Already | ChangeResult::Missing | ChangeResult::Stale | ChangeResult::InUse => {}
         }
         Ok::<_, ApiError>(None)
     })

@@ -10,7 +10,7 @@ use axum::{
     http::{StatusCode, Uri},
 };
 use postway_domain::{MailStream, TenantId, id::StreamId};
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 
 pub(crate) use self::view::{StreamList, StreamView};
 pub(crate) use self::write::{NewStream, change_stream, make_stream};
@@ -112,7 +112,7 @@ pub(crate) async fn delete(
     let entry = app.audit(&caller.actor, Some(tenant), "stream.delete", id.as_str(), &request_id, None);
     let change = DirectoryChange::DeleteStream(tenant.clone(), id.clone());
     match app.store.change(change, Some(entry)).await? {
-        Changed::Done => Ok(StatusCode::NO_CONTENT),
+        ChangeResult::Done => Ok(StatusCode::NO_CONTENT),
         _ => Err(no_stream(id.as_str())),
     }
 }

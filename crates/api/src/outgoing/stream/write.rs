@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use postway_domain::{MailStream, TenantId, id::StreamId};
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 use serde_json::json;
 
 pub(crate) use super::edit::StreamEdit as NewStream;
@@ -73,7 +73,7 @@ pub(crate) async fn make_stream(
     }
     let entry = app.audit(&caller.actor, Some(&tenant), "stream.create", id.as_str(), request_id, None);
     match app.store.change(DirectoryChange::CreateStream(stream.clone()), Some(entry)).await? {
-        Changed::Done => Ok(stream),
+        ChangeResult::Done => Ok(stream),
         _ => Err(ApiError::conflict("there is a stream with this id already; change it with PATCH")),
     }
 }
@@ -142,7 +142,7 @@ pub(crate) async fn change_stream(
         let detail = Some(json!({"fields": given.fields, "version": stream.version}));
         let entry = app.audit(&caller.actor, Some(tenant), "stream.change", id.as_str(), request_id, detail);
         let change = DirectoryChange::UpdateStream(stream.clone(), expected);
-        if app.store.change(change, Some(entry)).await? == Changed::Done {
+        if app.store.change(change, Some(entry)).await? == ChangeResult::Done {
             return Ok(Some(stream));
         }
         Ok::<_, ApiError>(None)

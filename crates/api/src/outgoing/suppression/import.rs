@@ -7,8 +7,8 @@ use axum::{
     http::{HeaderMap, header},
 };
 use postway_domain::{TenantId, Time};
-use postway_intake::{JsonBounds, JsonFault, read_object};
-use postway_store::record::Suppression;
+use postway_intake::{JsonBounds, JsonReadError, read_object};
+use postway_store::record::SuppressionRecord;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -59,7 +59,7 @@ enum ImportFormat {
     Lines,
 }
 
-type Entry = (usize, Result<Suppression, String>);
+type Entry = (usize, Result<SuppressionRecord, String>);
 
 /// Import suppressed addresses
 ///
@@ -190,11 +190,11 @@ fn json_line(text: &str) -> Result<Map<String, Value>, String> {
     }
     if text.trim_start().starts_with('"') {
         let address: String = serde_json::from_str(text)
-            .map_err(|error| JsonFault::Malformed(error.to_string()).to_string())?;
+            .map_err(|error| JsonReadError::Malformed(error.to_string()).to_string())?;
         return Ok(Map::from_iter([("address".to_owned(), Value::String(address))]));
     }
     read_object(text.as_bytes(), BOUNDS).map_err(|fault| match fault {
-        JsonFault::NotObject => "must be an object or an address".to_owned(),
+        JsonReadError::NotObject => "must be an object or an address".to_owned(),
         fault => fault.to_string(),
     })
 }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     fn faults_of(entries: impl Iterator<Item = Entry>) -> Vec<(usize, String)> {
-        let word = |entry: Result<Suppression, String>| match entry {
+        let word = |entry: Result<SuppressionRecord, String>| match entry {
             Ok(one) => format!("{} {}", one.address, one.reason.as_str()),
             Err(message) => message.split(':').next().unwrap_or_default().to_owned(),
         };

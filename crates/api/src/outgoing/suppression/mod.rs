@@ -16,7 +16,7 @@ use axum::{
     http::{StatusCode, Uri},
 };
 use postway_domain::{TenantId, Time};
-use postway_store::record::{Changed, DirectoryChange, Suppression};
+use postway_store::record::{ChangeResult, DirectoryChange, SuppressionRecord};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -41,7 +41,7 @@ const ADDRESSES_MAX: usize = 1_000;
 
 /// An address that gets no mail.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Suppression)]
+#[schema(as = SuppressionRecord)]
 pub(crate) struct SuppressionView {
     /// The address, in lower case; a domain outside ASCII as A-labels (`xn--…`).
     #[schema(example = "ada@example.net")]
@@ -63,8 +63,8 @@ pub(crate) struct SuppressionView {
     expires_at: Option<Time>,
 }
 
-impl From<Suppression> for SuppressionView {
-    fn from(one: Suppression) -> Self {
+impl From<SuppressionRecord> for SuppressionView {
+    fn from(one: SuppressionRecord) -> Self {
         let address = address_spelling::ascii(one.address);
         Self {
             address_unicode: address_spelling::unicode(&address),
@@ -98,7 +98,7 @@ fn not_suppressed(address: &str) -> ApiError {
 }
 
 /// Whether the suppression has not expired.
-fn holds(one: &Suppression, now: Time) -> bool {
+fn holds(one: &SuppressionRecord, now: Time) -> bool {
     one.expires_at.is_none_or(|at| at > now)
 }
 
@@ -147,7 +147,7 @@ pub(crate) async fn create(
 async fn add(
     app: &AppState,
     caller: &Manager,
-    list: Vec<Suppression>,
+    list: Vec<SuppressionRecord>,
     action: &str,
     request_id: &RequestId,
 ) -> Result<(), ApiError> {
@@ -198,7 +198,7 @@ async fn page_of(
     tenant: &TenantId,
     after: Option<String>,
     limit: u32,
-) -> Result<(Vec<Suppression>, Option<String>), ApiError> {
+) -> Result<(Vec<SuppressionRecord>, Option<String>), ApiError> {
     let now = app.clock.now();
     let read = |after: Option<String>, limit| async move {
         app.store.suppressions(tenant, after.as_deref(), limit).await
@@ -207,7 +207,7 @@ async fn page_of(
 }
 
 /// The suppression of an address, unless it has expired.
-async fn find(app: &AppState, tenant: &TenantId, address: &str) -> Result<Suppression, ApiError> {
+async fn find(app: &AppState, tenant: &TenantId, address: &str) -> Result<SuppressionRecord, ApiError> {
     let found = app.store.suppression(tenant, address).await?.filter(|one| holds(one, app.clock.now()));
     found.ok_or_else(|| not_suppressed(address))
 }
@@ -279,7 +279,7 @@ pub(crate) async fn delete(
     let entry = app.audit(&caller.actor, Some(&caller.tenant), action, target, &request_id, None);
     let change = DirectoryChange::Unsuppress(caller.tenant.clone(), vec![address.clone()]);
     match app.store.change(change, Some(entry)).await? {
-        Changed::Done => Ok(StatusCode::NO_CONTENT),
+        ChangeResult::Done => Ok(StatusCode::NO_CONTENT),
         _ => Err(not_suppressed(&address)),
     }
 }

@@ -1,7 +1,7 @@
 //! Suppressions from request bodies.
 
 use postway_domain::{EmailAddress, TenantId, Time};
-use postway_store::record::{Suppression, SuppressionReason};
+use postway_store::record::{SuppressionReason, SuppressionRecord};
 use serde_json::{Map, Value};
 
 use super::ADDRESSES_MAX;
@@ -24,7 +24,7 @@ pub(super) fn body(
     body: Map<String, Value>,
     tenant: &TenantId,
     now: Time,
-) -> Result<Vec<Suppression>, Vec<FieldError>> {
+) -> Result<Vec<SuppressionRecord>, Vec<FieldError>> {
     let mut wrong = Vec::new();
     let mut fields = JsonFieldReader::new(body, &mut wrong);
     let addresses: Vec<(String, String)> = match (fields.take("address"), fields.take("addresses")) {
@@ -46,7 +46,7 @@ pub(super) fn body(
         }
     };
     let terms = SuppressionTerms::read(&mut fields, now);
-    let mut list: Vec<Suppression> = Vec::with_capacity(addresses.len());
+    let mut list: Vec<SuppressionRecord> = Vec::with_capacity(addresses.len());
     for (field, text) in addresses {
         match address(&text) {
             Ok(address) => list.push(terms.suppression_for(tenant, address, now)),
@@ -58,7 +58,11 @@ pub(super) fn body(
 }
 
 /// One entry of an import.
-pub(super) fn entry(object: Map<String, Value>, tenant: &TenantId, now: Time) -> Result<Suppression, String> {
+pub(super) fn entry(
+    object: Map<String, Value>,
+    tenant: &TenantId,
+    now: Time,
+) -> Result<SuppressionRecord, String> {
     let mut wrong = Vec::new();
     let mut fields = JsonFieldReader::new(object, &mut wrong);
     // An export contains the time; an import begins anew.
@@ -84,9 +88,9 @@ pub(super) fn entry(object: Map<String, Value>, tenant: &TenantId, now: Time) ->
 /// `current` with the fields of a body.
 pub(super) fn patch(
     body: Map<String, Value>,
-    current: Suppression,
+    current: SuppressionRecord,
     now: Time,
-) -> Result<Suppression, Vec<FieldError>> {
+) -> Result<SuppressionRecord, Vec<FieldError>> {
     let mut wrong = Vec::new();
     let mut fields = JsonFieldReader::new(body, &mut wrong);
     let (has_reason, has_note, has_expiry) =
@@ -103,7 +107,7 @@ pub(super) fn patch(
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    Ok(Suppression {
+    Ok(SuppressionRecord {
         reason: if has_reason { terms.reason } else { current.reason },
         note: if has_note { terms.note } else { current.note },
         expires_at: if has_expiry { terms.expires_at } else { current.expires_at },
@@ -133,8 +137,8 @@ impl SuppressionTerms {
         Self { reason: known.flatten().unwrap_or(SuppressionReason::Manual), note, expires_at }
     }
 
-    fn suppression_for(&self, tenant: &TenantId, address: String, now: Time) -> Suppression {
-        Suppression {
+    fn suppression_for(&self, tenant: &TenantId, address: String, now: Time) -> SuppressionRecord {
+        SuppressionRecord {
             tenant: tenant.clone(),
             address,
             reason: self.reason,

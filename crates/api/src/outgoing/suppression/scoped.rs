@@ -9,7 +9,9 @@ use axum::{
     http::{StatusCode, Uri},
 };
 use postway_domain::{Time, id::StreamId, suppression::SuppressionPattern};
-use postway_store::record::{Changed, DirectoryChange, ScopeFilter, ScopedSuppression, SuppressionScope};
+use postway_store::record::{
+    ChangeResult, DirectoryChange, ScopeFilter, ScopedSuppression, SuppressionScope,
+};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -283,7 +285,7 @@ pub(crate) async fn delete(
     let action = "scoped_suppression.delete";
     let entry = app.audit(&caller.actor, tenant.as_ref(), action, target, &request_id, None);
     match app.store.change(DirectoryChange::UnsuppressScoped(vec![scope]), Some(entry)).await? {
-        Changed::Done => Ok(StatusCode::NO_CONTENT),
+        ChangeResult::Done => Ok(StatusCode::NO_CONTENT),
         _ => Err(ApiError::not_found("there is no such suppression; GET /v1/scoped-suppressions lists them")),
     }
 }

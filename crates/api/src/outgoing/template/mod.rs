@@ -16,7 +16,7 @@ use axum::{
     http::{StatusCode, Uri},
 };
 use postway_domain::{Template, TemplateName, TenantId};
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 
 use self::view::{TemplateList, TemplateSummary, TemplateView};
 use crate::{
@@ -183,7 +183,7 @@ pub(crate) async fn delete(
     let entry = app.audit(&caller.actor, Some(tenant), "template.delete", name.as_str(), &request_id, None);
     let change = DirectoryChange::DeleteTemplate(tenant.clone(), name.clone());
     match app.store.change(change, Some(entry)).await? {
-        Changed::Done => {
+        ChangeResult::Done => {
             tracing::info!(%tenant, template = %name, "template deleted");
             Ok(StatusCode::NO_CONTENT)
         }

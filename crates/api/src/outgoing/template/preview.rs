@@ -6,7 +6,7 @@ use axum::{
     extract::{Request, State},
 };
 use postway_domain::Template;
-use postway_intake::{Preview, PreviewOf, VARIABLES};
+use postway_intake::{PreviewTarget, TemplatePreview, VARIABLES};
 use serde_json::value::RawValue;
 
 use super::{
@@ -61,7 +61,7 @@ pub(crate) async fn stored(
     let template = find(&app, &caller.tenant, &name, version).await?;
     let variables = variables.map_or_else(|| sample(&template), |variables| variables.get());
     // The version whose sample was read, although a newer one may exist by now.
-    let what = PreviewOf::Stored { name, version: Some(template.version) };
+    let what = PreviewTarget::Stored { name, version: Some(template.version) };
     Ok(Json(app.door.preview(&caller.tenant, what, variables).await?.into()))
 }
 
@@ -93,7 +93,7 @@ pub(crate) async fn source(
         .map_err(ApiError::invalid)?;
     let sample = sample(&template).to_owned();
     let variables = variables.map_or(sample.as_str(), |variables| variables.get());
-    let what = PreviewOf::Source(Box::new(template));
+    let what = PreviewTarget::Source(Box::new(template));
     Ok(Json(app.door.preview(&caller.tenant, what, variables).await?.into()))
 }
 
@@ -107,8 +107,8 @@ fn sample(template: &Template) -> &str {
     template.sample.as_deref().unwrap_or("{}")
 }
 
-impl From<Preview> for TemplatePreviewView {
-    fn from(Preview { version, subject, html, text, warnings }: Preview) -> Self {
+impl From<TemplatePreview> for TemplatePreviewView {
+    fn from(TemplatePreview { version, subject, html, text, warnings }: TemplatePreview) -> Self {
         Self { version, subject, html, text, warnings: warnings.into_iter().map(FieldError::from).collect() }
     }
 }

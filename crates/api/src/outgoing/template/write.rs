@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use postway_domain::{Template, TemplateName};
-use postway_store::record::{Changed, DirectoryChange};
+use postway_store::record::{ChangeResult, DirectoryChange};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -146,7 +146,7 @@ async fn store(
     let entry = app.audit(&caller.actor, Some(tenant), action, name.as_str(), request_id, detail);
     let view = TemplateView::from(template.clone());
     match app.store.change(DirectoryChange::CreateTemplate(template), Some(entry)).await? {
-        Changed::Done => {}
+        ChangeResult::Done => {}
         _ => return Ok(None),
     }
     tracing::info!(%tenant, template = %name, version, "template stored");

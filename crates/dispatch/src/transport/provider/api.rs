@@ -2,7 +2,7 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
-use postway_domain::failure::{Category, Failure, Phase, Severity};
+use postway_domain::failure::{FailureCategory, FailurePhase, FailureSeverity, SendFailure};
 
 use super::{
     answer::ProviderAnswer,
@@ -102,7 +102,7 @@ pub(super) trait ProviderApi: Send + Sync {
     }
 
     /// The request for a mail.
-    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure>;
+    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, SendFailure>;
 
     /// Reads an answer.
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent;
@@ -122,18 +122,18 @@ pub(super) fn basic_auth(username: &str, secret: &str) -> (&'static str, String)
 }
 
 /// The failure of a mail with content that the provider cannot carry.
-pub(super) fn unsupported_content(message: impl AsRef<str>) -> Failure {
-    Failure::new(
+pub(super) fn unsupported_content(message: impl AsRef<str>) -> SendFailure {
+    SendFailure::new(
         "provider_unsupported",
-        Category::ContentRejected,
-        Phase::Compose,
-        Severity::Permanent,
+        FailureCategory::ContentRejected,
+        FailurePhase::Compose,
+        FailureSeverity::Permanent,
         message,
     )
 }
 
 /// The fields of a mail. They are present if the provider's form is [`ProviderMailForm::Fields`].
-pub(super) fn mail_fields<'m, 'a>(mail: &'m ProviderMail<'a>) -> Result<&'m FieldedMail<'a>, Failure> {
+pub(super) fn mail_fields<'m, 'a>(mail: &'m ProviderMail<'a>) -> Result<&'m FieldedMail<'a>, SendFailure> {
     mail.fields.as_ref().ok_or_else(|| unsupported_content("the mail was not taken apart"))
 }
 

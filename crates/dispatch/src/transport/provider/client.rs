@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 use aws_lc_rs::digest;
 use postway_domain::{
     Clock, EmailAddress, MessageUid,
-    failure::{Category, Failure, Phase, Severity},
+    failure::{FailureCategory, FailurePhase, FailureSeverity, SendFailure},
 };
 use postway_oauth::AccessToken;
 use reqwest::{Method, RequestBuilder, Url, header};
@@ -21,7 +21,7 @@ use super::{
     },
 };
 use crate::transport::{
-    Delivery, DeliveryEnd, Envelope, RecipientReply, WireGate,
+    DeliveryEnd, DeliveryResult, MailEnvelope, RecipientReply, WireGate,
     api_call::{ApiCaller, CallTarget, MAIL_BYTES_MAX, UnansweredCall},
     crash_point,
     recipient_list::{INVALID, RecipientBound, choose_recipients, is_address},
@@ -83,7 +83,7 @@ impl RequestCredential {
 impl ProviderClient {
     /// Makes a client; nothing is sent yet. Fails, as a fault of the account, if the settings cannot be used.
     /// `clock` says how long a provider's rate window still lasts.
-    pub fn new(settings: ProviderSettings, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+    pub fn new(settings: ProviderSettings, clock: Arc<dyn Clock>) -> Result<Self, SendFailure> {
         let api = settings.api()?;
         let caller = ApiCaller::new(CallTarget {
             base: settings.base(&*api)?,
@@ -105,14 +105,14 @@ impl ProviderClient {
         self.0.api.name()
     }
 
-    /// Sends one mail. The returned [`Delivery`] says what is known about each recipient and about the call.
+    /// Sends one mail. The returned [`DeliveryResult`] says what is known about each recipient and about the call.
     pub async fn deliver(
         &self,
-        envelope: &Envelope<'_>,
+        envelope: &MailEnvelope<'_>,
         uid: MessageUid,
         body: &[u8],
         gate: &mut dyn WireGate,
-    ) -> Delivery {
+    ) -> DeliveryResult {
         let mut recipients = vec![RecipientReply::NotTried; envelope.recipients.len()];
         let fitted = fit_for_provider(envelope, body, self.0.api.form());
         let (envelope, body, converted) = match &fitted {
@@ -135,18 +135,18 @@ impl ProviderClient {
         if matches!(end, DeliveryEnd::Accepted { .. }) {
             refuse_left_out(&left_out, &envelope, &mut recipients);
         }
-        Delivery { converted, pause, ..Delivery::new(recipients, end) }
+        DeliveryResult { converted, pause, ..DeliveryResult::new(recipients, end) }
     }
 
     /// The request for a mail, with a reply for each recipient; `None` if no recipient is left. Mail that the
     /// provider is known not to accept is refused here.
     fn prepare(
         &self,
-        envelope: &Envelope<'_>,
+        envelope: &MailEnvelope<'_>,
         uid: MessageUid,
         body: &[u8],
         recipients: &mut [RecipientReply],
-    ) -> Result<Option<ProviderRequest>, Failure> {
+    ) -> Result<Option<ProviderRequest>, SendFailure> {
         let api = &*self.0.api;
         check(envelope, body, api)?;
         let bounds = api.bounds();
@@ -231,7 +231,7 @@ impl ProviderClient {
         }
     }
 
-    async fn sign_in(&self) -> Result<RequestCredential, Failure> {
+    async fn sign_in(&self) -> Result<RequestCredential, SendFailure> {
         match &self.0.credentials {
             ProviderCredentials::Nobody => Ok(RequestCredential::Nothing),
             ProviderCredentials::Key(key) => Ok(RequestCredential::Key(key.expose_secret().to_owned())),
@@ -277,7 +277,7 @@ impl ProviderClient {
 
     /// Checks whether this account may send: connection, TLS, key. Sends nothing. Returns a sentence about
     /// the result.
-    pub async fn check(&self) -> Result<String, Failure> {
+    pub async fn check(&self) -> Result<String, SendFailure> {
         let api = &*self.0.api;
         let sign_in = self.sign_in().await?;
         let Some(call) = api.check() else {
@@ -301,7 +301,7 @@ impl ProviderClient {
 }
 
 /// Refuses the recipients that the provider will not send to, although it accepted the mail.
-fn refuse_left_out(left_out: &[String], envelope: &Envelope<'_>, recipients: &mut [RecipientReply]) {
+fn refuse_left_out(left_out: &[String], envelope: &MailEnvelope<'_>, recipients: &mut [RecipientReply]) {
     for (address, reply) in envelope.recipients.iter().zip(recipients) {
         let is_left_out = || left_out.iter().any(|one| EmailAddress::is_same(one, address));
         if reply.is_accepted() && is_left_out() {
@@ -313,7 +313,9 @@ fn refuse_left_out(left_out: &[String], envelope: &Envelope<'_>, recipients: &mu
 /// The pause after "too many requests" without a duration.
 fn default_pause(end: &DeliveryEnd) -> Option<Duration> {
     match end {
-        DeliveryEnd::NotSent(failure) if failure.category == Category::RateLimited => Some(PAUSE_DEFAULT),
+        DeliveryEnd::NotSent(failure) if failure.category == FailureCategory::RateLimited => {
+            Some(PAUSE_DEFAULT)
+        }
         DeliveryEnd::NotSent(_)
         | DeliveryEnd::Accepted { .. }
         | DeliveryEnd::Captured { .. }
@@ -331,21 +333,27 @@ fn idempotency_key(uid: MessageUid, recipients: &[&str]) -> String {
     format!("{uid}-{short}")
 }
 
-fn too_large(message: String) -> Failure {
-    Failure::new("message_too_large", Category::MessageTooLarge, Phase::Compose, Severity::Permanent, message)
+fn too_large(message: String) -> SendFailure {
+    SendFailure::new(
+        "message_too_large",
+        FailureCategory::MessageTooLarge,
+        FailurePhase::Compose,
+        FailureSeverity::Permanent,
+        message,
+    )
 }
 
 /// Refuses mail that no provider accepts.
-fn check(envelope: &Envelope<'_>, body: &[u8], api: &dyn ProviderApi) -> Result<(), Failure> {
+fn check(envelope: &MailEnvelope<'_>, body: &[u8], api: &dyn ProviderApi) -> Result<(), SendFailure> {
     let refuse = |code: &'static str, category, message: String| {
-        Err(Failure::new(code, category, Phase::Compose, Severity::Permanent, message))
+        Err(SendFailure::new(code, category, FailurePhase::Compose, FailureSeverity::Permanent, message))
     };
     let mut addresses = envelope.recipients.iter().chain([&envelope.sender]);
     let needs_utf8 = envelope.smtputf8 && api.form() != ProviderMailForm::Fields;
     if needs_utf8 || addresses.any(|address| !address.is_ascii()) {
         let message =
             format!("{} is not known to take SMTPUTF8, which this mail's addresses need", api.name());
-        return refuse("smtputf8_unsupported", Category::Smtputf8Unsupported, message);
+        return refuse("smtputf8_unsupported", FailureCategory::Smtputf8Unsupported, message);
     }
     if body.len() > MAIL_BYTES_MAX {
         return Err(too_large(format!(
@@ -354,7 +362,7 @@ fn check(envelope: &Envelope<'_>, body: &[u8], api: &dyn ProviderApi) -> Result<
         )));
     }
     if !envelope.sender.is_empty() && !is_address(envelope.sender) {
-        return refuse("address_invalid", Category::SenderRejected, INVALID.to_owned());
+        return refuse("address_invalid", FailureCategory::SenderRejected, INVALID.to_owned());
     }
     Ok(())
 }

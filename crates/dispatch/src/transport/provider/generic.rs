@@ -5,7 +5,7 @@
 //! header of that name: a service that remembers it sends nothing twice.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_domain::Failure;
+use postway_domain::SendFailure;
 use serde_json::json;
 
 use super::{
@@ -45,7 +45,7 @@ impl ProviderApi for GenericApi {
         CallBounds { recipients_max: 1_000, request_bytes_max: 56 * 1024 * 1024 }
     }
 
-    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
+    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, SendFailure> {
         let rest = json!({
             "id": mail.uid.to_string(),
             "idempotency_key": mail.idempotency_key,

@@ -3,7 +3,7 @@
 //! The recipients are those in the mail's header. An accepted mail is answered with 200 and an `id`. Gmail
 //! has no idempotency: a repeat is sent.
 
-use postway_domain::Failure;
+use postway_domain::SendFailure;
 
 use super::{
     answer::ProviderAnswer,
@@ -57,7 +57,7 @@ impl ProviderApi for GmailApi {
         CallBounds { recipients_max: 500, request_bytes_max: 35 * 1024 * 1024 }
     }
 
-    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
+    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, SendFailure> {
         Ok(ProviderRequest {
             path: format!("/upload/gmail/v1/users/{}/messages/send", percent_encoded(&self.mailbox)),
             content_type: "message/rfc822".to_owned(),

@@ -4,7 +4,7 @@
 //! `request-id`, which is what Microsoft finds it by. Graph has no idempotency: a repeated call sends again.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_domain::Failure;
+use postway_domain::SendFailure;
 
 use super::{
     answer::ProviderAnswer,
@@ -82,7 +82,7 @@ impl ProviderApi for GraphApi {
         CallBounds { recipients_max: 500, request_bytes_max: 4 * 1024 * 1024 }
     }
 
-    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
+    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, SendFailure> {
         Ok(ProviderRequest {
             path: format!("{}/sendMail", self.user()),
             content_type: "text/plain".to_owned(),

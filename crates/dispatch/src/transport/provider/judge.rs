@@ -5,9 +5,10 @@
 //! does not fail by it, unless it is about its size.
 
 use postway_domain::failure::{
-    Category::{self, *},
-    Failure, Phase,
-    Severity::{self, Account, Permanent, Transient},
+    FailureCategory::{self, *},
+    FailurePhase,
+    FailureSeverity::{self, Account, Permanent, Transient},
+    SendFailure,
 };
 
 use super::{
@@ -17,7 +18,7 @@ use super::{
 use crate::transport::{DeliveryEnd, RelayReply};
 
 /// Code, category and severity of an error.
-pub(super) type ProviderErrorKind = (&'static str, Category, Severity);
+pub(super) type ProviderErrorKind = (&'static str, FailureCategory, FailureSeverity);
 
 // The mail is at fault.
 pub(super) const REJECTED: ProviderErrorKind = ("provider_rejected", ContentRejected, Permanent);
@@ -80,7 +81,7 @@ pub(super) fn judge_answer(answer: &ProviderAnswer, content: AnswerContent) -> D
 }
 
 /// Classifies an answer that is not a success.
-pub(super) fn failure(answer: &ProviderAnswer, error: Option<&ProviderError>) -> Failure {
+pub(super) fn failure(answer: &ProviderAnswer, error: Option<&ProviderError>) -> SendFailure {
     match error {
         Some(error) => named_failure(error, error.kind.unwrap_or_else(|| kind_by_status(answer.status))),
         None => {
@@ -93,15 +94,15 @@ pub(super) fn failure(answer: &ProviderAnswer, error: Option<&ProviderError>) ->
 }
 
 /// The failure of a recipient that the provider will not send to, although it accepted the mail.
-pub(super) fn left_out() -> Failure {
+pub(super) fn left_out() -> SendFailure {
     failure_of_kind(RECIPIENT_POLICY, "the provider takes the mail and will not send it to this recipient")
 }
 
-fn failure_of_kind((code, category, severity): ProviderErrorKind, message: impl AsRef<str>) -> Failure {
-    Failure::new(code, category, Phase::Request, severity, message)
+fn failure_of_kind((code, category, severity): ProviderErrorKind, message: impl AsRef<str>) -> SendFailure {
+    SendFailure::new(code, category, FailurePhase::Request, severity, message)
 }
 
-fn named_failure(error: &ProviderError, kind: ProviderErrorKind) -> Failure {
+fn named_failure(error: &ProviderError, kind: ProviderErrorKind) -> SendFailure {
     let message = match error.message.trim() {
         "" => format!("the provider answered {} and said no more", error.name),
         said => said.to_owned(),

@@ -6,7 +6,7 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use postway_domain::{EmailAddress, MessageUid, failure::Failure};
+use postway_domain::{EmailAddress, MessageUid, failure::SendFailure};
 use postway_mime::{
     addressed::address_mail,
     dissected::{DissectedMail, dissect},
@@ -15,7 +15,9 @@ use postway_mime::{
 use serde_json::Value;
 
 use super::api::unsupported_content;
-use crate::transport::{Envelope, RecipientReply, fitted_mail::FittedMail, recipient_list::RecipientBound};
+use crate::transport::{
+    MailEnvelope, RecipientReply, fitted_mail::FittedMail, recipient_list::RecipientBound,
+};
 
 /// The form in which a provider accepts mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +77,7 @@ impl ProviderRecipient {
 
 /// The mail converted for a service without SMTPUTF8; `None` if it is to be sent unchanged.
 pub(super) fn fit_for_provider(
-    envelope: &Envelope<'_>,
+    envelope: &MailEnvelope<'_>,
     body: &[u8],
     form: ProviderMailForm,
 ) -> Option<FittedMail> {
@@ -89,7 +91,10 @@ pub(super) fn fit_for_provider(
 }
 
 /// Splits a mail into fields.
-pub(super) fn split_into_fields<'a>(body: &'a [u8], provider: &str) -> Result<DissectedMail<'a>, Failure> {
+pub(super) fn split_into_fields<'a>(
+    body: &'a [u8],
+    provider: &str,
+) -> Result<DissectedMail<'a>, SendFailure> {
     dissect(body).map_err(|error| {
         unsupported_content(format!(
             "{provider} takes no MIME, and this mail cannot be put into its fields: {error}"
@@ -98,7 +103,7 @@ pub(super) fn split_into_fields<'a>(body: &'a [u8], provider: &str) -> Result<Di
 }
 
 /// The mail with a header that names exactly these recipients.
-pub(super) fn address_to<'a>(body: &[u8], recipients: &[&str]) -> Result<Cow<'a, [u8]>, Failure> {
+pub(super) fn address_to<'a>(body: &[u8], recipients: &[&str]) -> Result<Cow<'a, [u8]>, SendFailure> {
     let made = address_mail(body, recipients).map_err(|error| unsupported_content(error.to_string()))?;
     Ok(Cow::Owned(made.bytes))
 }
@@ -110,7 +115,7 @@ pub(super) fn address_to<'a>(body: &[u8], recipients: &[&str]) -> Result<Cow<'a,
 pub(super) fn divide_recipients<'a>(
     content: DissectedMail<'a>,
     named: &mut Vec<&str>,
-    envelope: &Envelope<'_>,
+    envelope: &MailEnvelope<'_>,
     bound: &RecipientBound,
     recipients: &mut [RecipientReply],
 ) -> FieldedMail<'a> {
@@ -159,7 +164,7 @@ pub(super) fn divide_recipients<'a>(
 pub(super) fn header_object(
     headers: &[(String, String)],
     provider: &str,
-) -> Result<serde_json::Map<String, Value>, Failure> {
+) -> Result<serde_json::Map<String, Value>, SendFailure> {
     let mut object = serde_json::Map::new();
     for (name, value) in headers {
         if object.keys().any(|known| known.eq_ignore_ascii_case(name)) {
@@ -173,7 +178,7 @@ pub(super) fn header_object(
 }
 
 /// Refuses alternatives of the body other than text and html.
-pub(super) fn refuse_alternatives(content: &DissectedMail<'_>, provider: &str) -> Result<(), Failure> {
+pub(super) fn refuse_alternatives(content: &DissectedMail<'_>, provider: &str) -> Result<(), SendFailure> {
     match content.alternatives.first() {
         Some((kind, _)) => Err(unsupported_content(format!(
             "{provider} takes text and html, and the mail has {kind} beside them"

@@ -5,7 +5,7 @@
 //! (`https://api.eu.mailgun.net`).
 
 use aws_lc_rs::digest;
-use postway_domain::Failure;
+use postway_domain::SendFailure;
 
 use super::{
     answer::ProviderAnswer,
@@ -62,7 +62,7 @@ impl ProviderApi for MailgunApi {
         basic_auth("api", secret)
     }
 
-    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
+    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, SendFailure> {
         // The boundary is a digest of the mail, which the mail itself cannot contain.
         let digest = digest::digest(&digest::SHA256, &mail.raw);
         let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();

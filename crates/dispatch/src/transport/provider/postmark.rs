@@ -5,7 +5,7 @@
 //! asked to (`X-PM-KeepID`).
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_domain::Failure;
+use postway_domain::SendFailure;
 use postway_mime::reader::HeaderAddress;
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ impl ProviderApi for PostmarkApi {
         ("x-postmark-server-token", secret.to_owned())
     }
 
-    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
+    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, SendFailure> {
         let fields = mail_fields(mail)?;
         let content = &fields.content;
         refuse_alternatives(content, self.name())?;

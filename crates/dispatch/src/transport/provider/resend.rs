@@ -4,7 +4,7 @@
 //! repeat with it, as after a doubt, is answered with the id of the first call and not sent again.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_domain::Failure;
+use postway_domain::SendFailure;
 use postway_mime::reader::HeaderAddress;
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ impl ProviderApi for ResendApi {
         CallBounds { recipients_max: 50, request_bytes_max: 40 * 1024 * 1024 }
     }
 
-    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
+    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, SendFailure> {
         let fields = mail_fields(mail)?;
         let content = &fields.content;
         refuse_alternatives(content, self.name())?;

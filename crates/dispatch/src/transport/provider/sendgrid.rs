@@ -4,7 +4,7 @@
 //! repeated call sends again.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_domain::Failure;
+use postway_domain::SendFailure;
 use postway_mime::reader::HeaderAddress;
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ impl ProviderApi for SendgridApi {
         CallBounds { recipients_max: 1_000, request_bytes_max: 30 * 1024 * 1024 }
     }
 
-    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
+    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, SendFailure> {
         let fields = mail_fields(mail)?;
         let content = &fields.content;
         let mut personalization = json!({"to": list(&fields.to)});

@@ -2,8 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
-use postway_domain::{AccountKind, Failure, provider_account::ProviderAccount};
-use postway_net::Guard;
+use postway_domain::{AccountKind, SendFailure, provider_account::ProviderAccount};
+use postway_net::AddressGuard;
 use postway_oauth::TokenSource;
 use reqwest::Url;
 use secrecy::SecretString;
@@ -30,7 +30,7 @@ pub struct ProviderSettings {
     /// Certificates to trust besides the platform's, in PEM.
     pub extra_roots_pem: Option<String>,
     /// The addresses that may be connected to; the default allows public ones.
-    pub guard: Arc<Guard>,
+    pub guard: Arc<AddressGuard>,
 }
 
 /// The credentials of calls. They are never printed.
@@ -64,7 +64,7 @@ impl ProviderSettings {
         }
     }
 
-    pub(super) fn api(&self) -> Result<Box<dyn ProviderApi>, Failure> {
+    pub(super) fn api(&self) -> Result<Box<dyn ProviderApi>, SendFailure> {
         let username =
             || self.username.clone().ok_or_else(|| unusable_settings("the account has no username"));
         Ok(match self.kind {
@@ -89,7 +89,7 @@ impl ProviderSettings {
     }
 
     /// The base address of the provider.
-    pub(super) fn base(&self, api: &dyn ProviderApi) -> Result<Url, Failure> {
+    pub(super) fn base(&self, api: &dyn ProviderApi) -> Result<Url, SendFailure> {
         let address = self.account.base_url.as_deref().unwrap_or(api.base());
         let invalid = |reason: &str| {
             unusable_settings(format!("{address:?} is no address of {}: {reason}", api.name()))

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
-use postway_domain::{Clock, failure::Failure};
+use postway_domain::{Clock, failure::SendFailure};
 use reqwest::{Method, header};
 
 use super::{
@@ -54,7 +54,7 @@ impl SesPayload {
 impl SesClient {
     /// Makes a client; nothing is sent yet. Fails, as a fault of the account, if the settings cannot be used.
     /// `clock` dates the signatures.
-    pub fn new(settings: SesSettings, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+    pub fn new(settings: SesSettings, clock: Arc<dyn Clock>) -> Result<Self, SendFailure> {
         let base = settings.base()?;
         let name = base.host_str().unwrap_or_default();
         let host = base.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"));

@@ -10,7 +10,7 @@
 
 use std::{env, fmt, fs, path::PathBuf};
 
-use postway_domain::failure::{Category, Failure, Phase, Severity};
+use postway_domain::failure::{FailureCategory, FailurePhase, FailureSeverity, SendFailure};
 use secrecy::SecretString;
 
 use super::role::{RoleKeys, RoleSettings};
@@ -56,12 +56,12 @@ impl SesCredentials {
     }
 
     /// The key of this machine: from the environment, from the shared credentials file, or by its role.
-    pub fn find(region: &str) -> Result<Self, Failure> {
+    pub fn find(region: &str) -> Result<Self, SendFailure> {
         Self::find_in(region, |name| env::var(name).ok(), read)
     }
 
     /// The key to sign with now. For a role this may be a network call.
-    pub(super) async fn key(&self) -> Result<AwsAccessKey, Failure> {
+    pub(super) async fn key(&self) -> Result<AwsAccessKey, SendFailure> {
         match &self.0 {
             AwsKeyOrigin::Key(key) => Ok(key.clone()),
             AwsKeyOrigin::Role(keys) => keys.key().await.map_err(|reason| missing(&reason)),
@@ -72,7 +72,7 @@ impl SesCredentials {
         region: &str,
         variable: impl Fn(&str) -> Option<String>,
         read: impl Fn(&PathBuf) -> Result<String, String>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, SendFailure> {
         let variable = |name| variable(name).filter(|value| !value.is_empty());
         if let (Some(id), Some(secret)) = (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY")) {
             let token = variable("AWS_SESSION_TOKEN").map(SecretString::from);
@@ -119,11 +119,17 @@ fn read(path: &PathBuf) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| error.to_string())
 }
 
-fn missing(reason: &str) -> Failure {
+fn missing(reason: &str) -> SendFailure {
     let message = format!(
         "no AWS key: the account has none, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not both set, and {reason}"
     );
-    Failure::new("SES_ACCESS_DENIED", Category::Authentication, Phase::Auth, Severity::Account, message)
+    SendFailure::new(
+        "SES_ACCESS_DENIED",
+        FailureCategory::Authentication,
+        FailurePhase::Auth,
+        FailureSeverity::Account,
+        message,
+    )
 }
 
 /// The key under `[profile]` in the text of a shared credentials file.
@@ -149,7 +155,7 @@ fn in_profile(text: &str, profile: &str) -> Option<AwsAccessKey> {
 
 #[cfg(test)]
 mod tests {
-    use postway_testkit::{HttpSource, Reply};
+    use postway_testkit::{HttpSource, SourceReply};
     use secrecy::ExposeSecret;
 
     use super::*;
@@ -161,7 +167,7 @@ mod tests {
     fn find(
         variables: &[(&str, &str)],
         file: Option<&str>,
-    ) -> Result<(String, String, Option<String>), Failure> {
+    ) -> Result<(String, String, Option<String>), SendFailure> {
         let variable =
             |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
         let read = |path: &PathBuf| match file {
@@ -214,13 +220,13 @@ mod tests {
     /// A metadata service for the test.
     async fn metadata(keys: &str) -> HttpSource {
         let source = HttpSource::start().await;
-        source.serve("/latest/api/token", Reply::ok("metadata-token"));
-        source.serve("/latest/meta-data/iam/security-credentials/", Reply::ok("mailer"));
-        source.serve("/latest/meta-data/iam/security-credentials/mailer", Reply::ok(keys.to_owned()));
+        source.serve("/latest/api/token", SourceReply::ok("metadata-token"));
+        source.serve("/latest/meta-data/iam/security-credentials/", SourceReply::ok("mailer"));
+        source.serve("/latest/meta-data/iam/security-credentials/mailer", SourceReply::ok(keys.to_owned()));
         source
     }
 
-    async fn key_by(variables: &[(&str, String)]) -> Result<(String, Option<String>), Failure> {
+    async fn key_by(variables: &[(&str, String)]) -> Result<(String, Option<String>), SendFailure> {
         let variable =
             |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
         let found = SesCredentials::find_in("eu-west-1", variable, |_| Err("no such file".to_owned()))?;
@@ -250,7 +256,7 @@ mod tests {
     #[tokio::test]
     async fn a_pod_signs_with_the_key_of_its_identity_and_no_file_is_looked_for() {
         let source = HttpSource::start().await;
-        source.serve("/v1/credentials", Reply::ok(ROLE_KEY));
+        source.serve("/v1/credentials", SourceReply::ok(ROLE_KEY));
         let folder = tempfile::tempdir().unwrap();
         let token_file = folder.path().join("token");
         std::fs::write(&token_file, "pod-token").unwrap();
@@ -270,7 +276,7 @@ mod tests {
             ("AWS_EC2_METADATA_SERVICE_ENDPOINT", source.url("").trim_end_matches('/').to_owned()),
         ];
         let failure = key_by(&variables).await.unwrap_err();
-        assert!(failure.is_account() && failure.phase == Phase::Auth);
+        assert!(failure.is_account() && failure.phase == FailurePhase::Auth);
         let message = &failure.message;
         assert!(
             message.contains("/home/x/.aws/credentials: no such file") && message.contains("role"),

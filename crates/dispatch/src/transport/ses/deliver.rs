@@ -1,14 +1,14 @@
 //! Sends one mail through SES, and checks an account.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_domain::failure::{Category, Failure, Phase, Severity};
+use postway_domain::failure::{FailureCategory, FailurePhase, FailureSeverity, SendFailure};
 use postway_mime::downgrade::RelayLacks;
 use reqwest::Method;
 use serde_json::json;
 
 use super::{SesClient, client::SesPayload, judge};
 use crate::transport::{
-    Delivery, DeliveryEnd, Envelope, RecipientReply, WireGate,
+    DeliveryEnd, DeliveryResult, MailEnvelope, RecipientReply, WireGate,
     api_call::{MAIL_BYTES_MAX, UnansweredCall},
     crash_point,
     fitted_mail::FittedMail,
@@ -23,8 +23,13 @@ const LACKS: RelayLacks = RelayLacks { eight_bit_mime: false, smtputf8: true };
 const RECIPIENTS_MAX: usize = 50;
 
 impl SesClient {
-    /// Sends one mail. The returned [`Delivery`] says what is known about each recipient and about the call.
-    pub async fn deliver(&self, envelope: &Envelope<'_>, body: &[u8], gate: &mut dyn WireGate) -> Delivery {
+    /// Sends one mail. The returned [`DeliveryResult`] says what is known about each recipient and about the call.
+    pub async fn deliver(
+        &self,
+        envelope: &MailEnvelope<'_>,
+        body: &[u8],
+        gate: &mut dyn WireGate,
+    ) -> DeliveryResult {
         let mut recipients = vec![RecipientReply::NotTried; envelope.recipients.len()];
         let fitted = FittedMail::new(envelope, body, LACKS);
         let (envelope, body, converted) = match &fitted {
@@ -39,12 +44,12 @@ impl SesClient {
                 named => self.transact(envelope, &named, body, gate, &recipients).await,
             },
         };
-        Delivery { converted, ..Delivery::new(recipients, end) }
+        DeliveryResult { converted, ..DeliveryResult::new(recipients, end) }
     }
 
     async fn transact(
         &self,
-        envelope: &Envelope<'_>,
+        envelope: &MailEnvelope<'_>,
         named: &[&str],
         body: &[u8],
         gate: &mut dyn WireGate,
@@ -72,7 +77,7 @@ impl SesClient {
     }
 
     /// The document that asks for this mail to be sent.
-    fn request(&self, envelope: &Envelope<'_>, named: &[&str], body: &[u8]) -> String {
+    fn request(&self, envelope: &MailEnvelope<'_>, named: &[&str], body: &[u8]) -> String {
         let mut rest = json!({"Destination": {"ToAddresses": named}});
         if !envelope.sender.is_empty() {
             rest["FeedbackForwardingEmailAddress"] = json!(envelope.sender);
@@ -92,7 +97,7 @@ impl SesClient {
 
     /// Asks SES whether this account may send: connection, TLS, key, and that sending is not paused. Sends
     /// nothing.
-    pub async fn check(&self) -> Result<(), Failure> {
+    pub async fn check(&self) -> Result<(), SendFailure> {
         let key = self.settings().credentials.key().await?;
         let answer =
             self.call(Method::GET, ACCOUNT, None, &key).await.map_err(|unanswered| match unanswered {
@@ -128,42 +133,48 @@ fn recipient_bound() -> RecipientBound {
 }
 
 /// The envelope of a call that sends nothing.
-const NOBODY: Envelope<'_> =
-    Envelope { sender: "", recipients: &[], size: 0, eight_bit: false, smtputf8: false, dsn: None };
+const NOBODY: MailEnvelope<'_> =
+    MailEnvelope { sender: "", recipients: &[], size: 0, eight_bit: false, smtputf8: false, dsn: None };
 
-fn sending_paused(enforcement: Option<&str>) -> Failure {
+fn sending_paused(enforcement: Option<&str>) -> SendFailure {
     let status = enforcement.unwrap_or("unknown");
     let message = format!("sending is switched off for this AWS account (enforcement status: {status})");
-    Failure::new(
+    SendFailure::new(
         "SES_ACCOUNT_SENDING_PAUSED",
-        Category::AccountSuspended,
-        Phase::Request,
-        Severity::Account,
+        FailureCategory::AccountSuspended,
+        FailurePhase::Request,
+        FailureSeverity::Account,
         message,
     )
 }
 
-fn no_service(reason: &str) -> Failure {
+fn no_service(reason: &str) -> SendFailure {
     let message = format!("the endpoint does not answer as SES does: {reason}");
-    Failure::new("SES_ENDPOINT_INVALID", Category::Configuration, Phase::Request, Severity::Account, message)
+    SendFailure::new(
+        "SES_ENDPOINT_INVALID",
+        FailureCategory::Configuration,
+        FailurePhase::Request,
+        FailureSeverity::Account,
+        message,
+    )
 }
 
 /// Refuses mail that SES is known not to accept.
-fn check_mail(envelope: &Envelope<'_>, body: &[u8]) -> Result<(), Failure> {
+fn check_mail(envelope: &MailEnvelope<'_>, body: &[u8]) -> Result<(), SendFailure> {
     let refuse = |code: &'static str, category, message: String| {
-        Err(Failure::new(code, category, Phase::Compose, Severity::Permanent, message))
+        Err(SendFailure::new(code, category, FailurePhase::Compose, FailureSeverity::Permanent, message))
     };
     let addresses = envelope.recipients.iter().chain([&envelope.sender]);
     if envelope.smtputf8 || addresses.into_iter().any(|address| !address.is_ascii()) {
         let message = "SES has no SMTPUTF8, which this mail's addresses or headers need";
-        return refuse("smtputf8_unsupported", Category::Smtputf8Unsupported, message.to_owned());
+        return refuse("smtputf8_unsupported", FailureCategory::Smtputf8Unsupported, message.to_owned());
     }
     if body.len() > MAIL_BYTES_MAX {
         let message = format!("the mail has {} bytes, SES takes {MAIL_BYTES_MAX}", body.len());
-        return refuse("message_too_large", Category::MessageTooLarge, message);
+        return refuse("message_too_large", FailureCategory::MessageTooLarge, message);
     }
     if !envelope.sender.is_empty() && !is_address(envelope.sender) {
-        return refuse("address_invalid", Category::SenderRejected, INVALID.to_owned());
+        return refuse("address_invalid", FailureCategory::SenderRejected, INVALID.to_owned());
     }
     Ok(())
 }

@@ -7,15 +7,16 @@
 //! with the id that SES gave the mail: the page of a proxy or a truncated answer is in doubt, too.
 
 use postway_domain::failure::{
-    Category::{self, *},
-    Failure, Phase,
-    Severity::{self, Account, Permanent, Transient},
+    FailureCategory::{self, *},
+    FailurePhase,
+    FailureSeverity::{self, Account, Permanent, Transient},
+    SendFailure,
 };
 
 use super::answer::SesAnswer;
-use crate::transport::{DeliveryEnd, Envelope, RelayReply};
+use crate::transport::{DeliveryEnd, MailEnvelope, RelayReply};
 
-type SesErrorKind = (&'static str, Category, Severity);
+type SesErrorKind = (&'static str, FailureCategory, FailureSeverity);
 
 const MESSAGE_REJECTED: SesErrorKind = ("SES_MESSAGE_REJECTED", ContentRejected, Permanent);
 const RECIPIENT_NOT_VERIFIED: SesErrorKind = ("SES_MESSAGE_REJECTED", RelayDenied, Permanent);
@@ -38,7 +39,7 @@ const UNEXPECTED: SesErrorKind = ("SES_UNEXPECTED_ANSWER", Protocol, Transient);
 const ID_BYTES_MAX: usize = 256;
 
 /// How a transaction with this answer ended.
-pub(super) fn judge_answer(answer: &SesAnswer, envelope: &Envelope<'_>) -> DeliveryEnd {
+pub(super) fn judge_answer(answer: &SesAnswer, envelope: &MailEnvelope<'_>) -> DeliveryEnd {
     if answer.is_success() {
         return match answer.text("MessageId").filter(|id| !id.is_empty() && id.len() <= ID_BYTES_MAX) {
             Some(id) => DeliveryEnd::Accepted {
@@ -56,16 +57,16 @@ pub(super) fn judge_answer(answer: &SesAnswer, envelope: &Envelope<'_>) -> Deliv
 }
 
 /// The failure of a success without an id: SES may not have seen the mail.
-fn without_id(answer: &SesAnswer) -> Failure {
+fn without_id(answer: &SesAnswer) -> SendFailure {
     let (code, category, severity) = UNEXPECTED;
     let message = format!("the answer {} has no message id: it may not be the service's own", answer.status);
-    let mut failure = Failure::new(code, category, Phase::Request, severity, message);
+    let mut failure = SendFailure::new(code, category, FailurePhase::Request, severity, message);
     failure.original_code = Some(answer.status.to_string());
     failure
 }
 
 /// Classifies an answer that is not a success.
-pub(super) fn failure(answer: &SesAnswer, envelope: &Envelope<'_>) -> Failure {
+pub(super) fn failure(answer: &SesAnswer, envelope: &MailEnvelope<'_>) -> SendFailure {
     let (code, category, severity) = match &answer.error {
         Some(name) => kind_by_name(name, answer, envelope).unwrap_or_else(|| kind_by_status(answer.status)),
         None => kind_without_name(answer.status),
@@ -74,12 +75,12 @@ pub(super) fn failure(answer: &SesAnswer, envelope: &Envelope<'_>) -> Failure {
         "" => format!("the service answered {} and said no more", answer.status),
         said => said.to_owned(),
     };
-    let mut failure = Failure::new(code, category, Phase::Request, severity, message);
+    let mut failure = SendFailure::new(code, category, FailurePhase::Request, severity, message);
     failure.original_code = Some(answer.error.clone().unwrap_or_else(|| answer.status.to_string()));
     failure
 }
 
-fn kind_by_name(name: &str, answer: &SesAnswer, envelope: &Envelope<'_>) -> Option<SesErrorKind> {
+fn kind_by_name(name: &str, answer: &SesAnswer, envelope: &MailEnvelope<'_>) -> Option<SesErrorKind> {
     let said = answer.message.to_ascii_lowercase();
     // The same error is called `Throttling` in one API and `ThrottlingException` in another.
     Some(match name.strip_suffix("Exception").unwrap_or(name) {
@@ -130,7 +131,7 @@ fn kind_by_name(name: &str, answer: &SesAnswer, envelope: &Envelope<'_>) -> Opti
 }
 
 /// What a rejection is about: the mail, unless its wording says that the account may not send.
-fn rejection_kind(said: &str, envelope: &Envelope<'_>) -> SesErrorKind {
+fn rejection_kind(said: &str, envelope: &MailEnvelope<'_>) -> SesErrorKind {
     if said.contains("sending paused") || said.contains("sending suspended") {
         return SENDING_PAUSED;
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use postway_domain::failure::Failure;
-use postway_net::Guard;
+use postway_domain::failure::SendFailure;
+use postway_net::AddressGuard;
 use reqwest::Url;
 
 use super::SesCredentials;
@@ -25,7 +25,7 @@ pub struct SesSettings {
     /// Certificates to trust besides the platform's, in PEM.
     pub extra_roots_pem: Option<String>,
     /// The addresses that may be connected to; the default allows public ones.
-    pub guard: Arc<Guard>,
+    pub guard: Arc<AddressGuard>,
 }
 
 impl SesSettings {
@@ -43,7 +43,7 @@ impl SesSettings {
     }
 
     /// The address of the service: only scheme, host and port.
-    pub(super) fn base(&self) -> Result<Url, Failure> {
+    pub(super) fn base(&self) -> Result<Url, SendFailure> {
         let region = &self.region;
         let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if region.is_empty() || region.len() > 32 || !region.bytes().all(is_part) {

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_domain::failure::{Category, Failure, Phase, Severity};
+use postway_domain::failure::{FailureCategory, FailurePhase, FailureSeverity, SendFailure};
 use postway_oauth::{AccessToken, TokenError, TokenErrorKind};
 use secrecy::zeroize::Zeroizing;
 
@@ -25,9 +25,16 @@ pub(super) async fn sign_in(
     username: &str,
     token: &AccessToken,
     limit: Duration,
-) -> Result<RelayReply, Failure> {
-    let refused =
-        |code, message| Failure::new(code, Category::Authentication, Phase::Auth, Severity::Account, message);
+) -> Result<RelayReply, SendFailure> {
+    let refused = |code, message| {
+        SendFailure::new(
+            code,
+            FailureCategory::Authentication,
+            FailurePhase::Auth,
+            FailureSeverity::Account,
+            message,
+        )
+    };
     if username.chars().any(char::is_control) {
         return Err(refused("credentials_invalid", "a user name cannot contain control characters"));
     }
@@ -74,11 +81,11 @@ fn challenge(reply: &RelayReply) -> String {
 }
 
 /// The failure of an account that got no token. It is always a fault of the account, so its mail waits.
-pub(in crate::transport) fn no_token(error: &TokenError) -> Failure {
+pub(in crate::transport) fn no_token(error: &TokenError) -> SendFailure {
     let (code, category) = match error.kind {
-        TokenErrorKind::Refused => ("oauth_refused", Category::Authentication),
-        TokenErrorKind::Unavailable => ("oauth_unavailable", Category::Network),
-        TokenErrorKind::Settings => ("oauth_settings", Category::Configuration),
+        TokenErrorKind::Refused => ("oauth_refused", FailureCategory::Authentication),
+        TokenErrorKind::Unavailable => ("oauth_unavailable", FailureCategory::Network),
+        TokenErrorKind::Settings => ("oauth_settings", FailureCategory::Configuration),
     };
-    Failure::new(code, category, Phase::Auth, Severity::Account, error.to_string())
+    SendFailure::new(code, category, FailurePhase::Auth, FailureSeverity::Account, error.to_string())
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use postway_domain::failure::{Category, Failure, Phase};
+use postway_domain::failure::{FailureCategory, FailurePhase, SendFailure};
 use postway_net::TlsClient;
 use tokio::time::Instant;
 
@@ -14,7 +14,7 @@ use super::{
     bearer::no_token,
     capability::RelayExtensions,
     handshake::{self, HandshakeMilestones},
-    settings::{Deadlines, RelayCredentials, SmtpSettings},
+    settings::{RelayCredentials, SmtpDeadlines, SmtpSettings},
     wire::{SmtpWire, UnaskedInput},
 };
 
@@ -37,7 +37,7 @@ pub(super) enum ConnectionState {
 pub struct SmtpConnection {
     pub(super) wire: SmtpWire,
     pub(super) offered: RelayExtensions,
-    pub(super) deadlines: Deadlines,
+    pub(super) deadlines: SmtpDeadlines,
     pub(super) state: ConnectionState,
     pub(super) transactions: u64,
     pub(super) messages_sent: u64,
@@ -48,7 +48,7 @@ pub struct SmtpConnection {
 
 impl SmtpConnection {
     /// Connects, starts TLS and signs in. The phase of the failure says how far it came.
-    pub async fn open(settings: &SmtpSettings, tls: &TlsClient) -> Result<Self, Failure> {
+    pub async fn open(settings: &SmtpSettings, tls: &TlsClient) -> Result<Self, SendFailure> {
         Self::open_watched(settings, tls, &mut HandshakeMilestones::default()).await
     }
 
@@ -57,7 +57,7 @@ impl SmtpConnection {
         settings: &SmtpSettings,
         tls: &TlsClient,
         reached: &mut HandshakeMilestones,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, SendFailure> {
         let Some(RelayCredentials::Token { source, .. }) = &settings.credentials else {
             let (wire, offered) = handshake::open(settings, tls, None, reached).await?;
             return Ok(Self::opened(wire, offered, settings));
@@ -131,14 +131,14 @@ impl SmtpConnection {
     }
 
     /// Sends RSET. [`SmtpConnection::deliver`] does so by itself when needed.
-    pub async fn rset(&mut self) -> Result<(), Failure> {
+    pub async fn rset(&mut self) -> Result<(), SendFailure> {
         self.send_simple_command("RSET").await?;
         self.state = ConnectionState::Ready;
         Ok(())
     }
 
     /// Sends NOOP, to see whether the relay still answers.
-    pub async fn noop(&mut self) -> Result<(), Failure> {
+    pub async fn noop(&mut self) -> Result<(), SendFailure> {
         let state = self.state;
         self.send_simple_command("NOOP").await?;
         self.state = state;
@@ -149,7 +149,7 @@ impl SmtpConnection {
     pub async fn quit(mut self) {
         if self.wire.is_open() && self.state != ConnectionState::Unusable {
             let deadline = Instant::now() + QUIT_MAX;
-            self.wire.command(Phase::Mail, "QUIT", QUIT_MAX).await.ok();
+            self.wire.command(FailurePhase::Mail, "QUIT", QUIT_MAX).await.ok();
             self.wire.shutdown(deadline).await;
         }
     }
@@ -161,14 +161,14 @@ impl SmtpConnection {
     }
 
     /// Sends a command that expects a positive reply. The caller restores the state.
-    async fn send_simple_command(&mut self, verb: &str) -> Result<(), Failure> {
+    async fn send_simple_command(&mut self, verb: &str) -> Result<(), SendFailure> {
         self.state = ConnectionState::Unusable;
-        let reply = self.wire.command(Phase::Mail, verb, self.deadlines.command).await;
+        let reply = self.wire.command(FailurePhase::Mail, verb, self.deadlines.command).await;
         match reply {
             Ok(reply) if reply.is_positive() => Ok(()),
             Ok(reply) => {
                 self.abandon();
-                Err(reply.into_failure(Phase::Mail))
+                Err(reply.into_failure(FailurePhase::Mail))
             }
             Err(failure) => {
                 self.abandon();
@@ -179,9 +179,9 @@ impl SmtpConnection {
 }
 
 /// Whether the relay refused the token, so that another one may help.
-fn is_refused_token(failure: &Failure) -> bool {
-    failure.phase == Phase::Auth
+fn is_refused_token(failure: &SendFailure) -> bool {
+    failure.phase == FailurePhase::Auth
         && failure.smtp_code.is_some()
-        && failure.category == Category::Authentication
+        && failure.category == FailureCategory::Authentication
         && !failure.is_transient()
 }

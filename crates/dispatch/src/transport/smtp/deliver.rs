@@ -7,7 +7,7 @@
 
 use std::{io::Write as _, time::Duration};
 
-use postway_domain::failure::{Category, Failure, Phase, Severity};
+use postway_domain::failure::{FailureCategory, FailurePhase, FailureSeverity, SendFailure};
 use postway_mime::downgrade::RelayLacks;
 use tokio::time::Instant;
 
@@ -22,7 +22,7 @@ use super::{
     wire::UnaskedInput,
 };
 use crate::transport::{
-    Delivery, DeliveryEnd, Envelope, RecipientReply, RelayReply, WireGate, crash_point,
+    DeliveryEnd, DeliveryResult, MailEnvelope, RecipientReply, RelayReply, WireGate, crash_point,
     fitted_mail::FittedMail,
 };
 
@@ -46,11 +46,11 @@ enum EnvelopeCommand {
 }
 
 impl EnvelopeCommand {
-    fn phase(self) -> Phase {
+    fn phase(self) -> FailurePhase {
         match self {
-            Self::Rset | Self::Mail => Phase::Mail,
-            Self::Rcpt(_) => Phase::Rcpt,
-            Self::Data => Phase::Data,
+            Self::Rset | Self::Mail => FailurePhase::Mail,
+            Self::Rcpt(_) => FailurePhase::Rcpt,
+            Self::Data => FailurePhase::Data,
         }
     }
 }
@@ -71,7 +71,7 @@ struct EnvelopeProgress {
     accepted: usize,
     /// A command was refused, so RSET comes before the next mail.
     refused: bool,
-    mail_refused: Option<Failure>,
+    mail_refused: Option<SendFailure>,
 }
 
 impl EnvelopeProgress {
@@ -81,7 +81,7 @@ impl EnvelopeProgress {
         step: EnvelopeCommand,
         reply: RelayReply,
         recipients: &mut [RecipientReply],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), SendFailure> {
         self.refused |= reply.code >= 400;
         match step {
             // After a refused MAIL, the replies to RCPT only repeat the refusal.
@@ -92,7 +92,7 @@ impl EnvelopeProgress {
             }
             EnvelopeCommand::Rset | EnvelopeCommand::Mail | EnvelopeCommand::Data if reply.is_positive() => {}
             EnvelopeCommand::Mail if reply.code >= 400 => {
-                self.mail_refused = Some(reply.into_failure(Phase::Mail))
+                self.mail_refused = Some(reply.into_failure(FailurePhase::Mail))
             }
             EnvelopeCommand::Rset | EnvelopeCommand::Mail | EnvelopeCommand::Data => {
                 return Err(reply.into_failure(step.phase()));
@@ -103,14 +103,14 @@ impl EnvelopeProgress {
 }
 
 impl SmtpConnection {
-    /// Sends one mail. The returned [`Delivery`] says what is known about each recipient and about the
+    /// Sends one mail. The returned [`DeliveryResult`] says what is known about each recipient and about the
     /// transaction, also after a failure.
     pub async fn deliver(
         &mut self,
-        envelope: &Envelope<'_>,
+        envelope: &MailEnvelope<'_>,
         body: &[u8],
         gate: &mut dyn WireGate,
-    ) -> Delivery {
+    ) -> DeliveryResult {
         let mut recipients = vec![RecipientReply::NotTried; envelope.recipients.len()];
         let lacks =
             RelayLacks { eight_bit_mime: !self.offered.eight_bit_mime, smtputf8: !self.offered.smtputf8 };
@@ -130,26 +130,26 @@ impl SmtpConnection {
             }
             Ok(scan) => self.transact(envelope, body, scan, gate, &mut recipients).await,
         };
-        Delivery { converted, ..Delivery::new(recipients, end) }
+        DeliveryResult { converted, ..DeliveryResult::new(recipients, end) }
     }
 
     /// Refuses mail that this relay has said it does not accept.
-    fn check_offer(&self, envelope: &Envelope<'_>) -> Result<(), Failure> {
+    fn check_offer(&self, envelope: &MailEnvelope<'_>) -> Result<(), SendFailure> {
         if needs_smtputf8(envelope) && !self.offered.smtputf8 {
-            return Err(Failure::new(
+            return Err(SendFailure::new(
                 "smtputf8_unsupported",
-                Category::Smtputf8Unsupported,
-                Phase::Mail,
-                Severity::Permanent,
+                FailureCategory::Smtputf8Unsupported,
+                FailurePhase::Mail,
+                FailureSeverity::Permanent,
                 "the relay does not offer SMTPUTF8, which this mail's addresses or headers need",
             ));
         }
         match self.offered.size_max {
-            Some(max) if envelope.size as u64 > max => Err(Failure::new(
+            Some(max) if envelope.size as u64 > max => Err(SendFailure::new(
                 "message_too_large",
-                Category::MessageTooLarge,
-                Phase::Mail,
-                Severity::Permanent,
+                FailureCategory::MessageTooLarge,
+                FailurePhase::Mail,
+                FailureSeverity::Permanent,
                 format!("the mail has {} bytes, the relay takes {max}", envelope.size),
             )),
             _ => Ok(()),
@@ -158,7 +158,7 @@ impl SmtpConnection {
 
     async fn transact(
         &mut self,
-        envelope: &Envelope<'_>,
+        envelope: &MailEnvelope<'_>,
         body: &[u8],
         scan: BodyScan,
         gate: &mut dyn WireGate,
@@ -173,7 +173,7 @@ impl SmtpConnection {
         self.transactions += 1;
         if reused && self.wire.listen() != UnaskedInput::Nothing || ready == ConnectionState::Unusable {
             self.abandon();
-            return DeliveryEnd::NotSent(closed_failure(Phase::Mail).into_stale());
+            return DeliveryEnd::NotSent(closed_failure(FailurePhase::Mail).into_stale());
         }
         let resets = ready == ConnectionState::NeedsReset;
         // Without pipelining, the reply to RSET is awaited first, and the gate is asked after it.
@@ -207,12 +207,12 @@ impl SmtpConnection {
     /// step.
     async fn offer(
         &mut self,
-        envelope: &Envelope<'_>,
+        envelope: &MailEnvelope<'_>,
         reset: bool,
         gate: &mut dyn WireGate,
         recipients: &mut [RecipientReply],
         heard: &mut bool,
-    ) -> Result<EnvelopeEnd, Failure> {
+    ) -> Result<EnvelopeEnd, SendFailure> {
         let deadline = Instant::now() + self.deadlines.envelope;
         let tried = (0..recipients.len()).filter(|&at| recipients[at] == RecipientReply::NotTried);
         let steps: Vec<EnvelopeCommand> = reset
@@ -273,7 +273,7 @@ impl SmtpConnection {
                 return Err(failure);
             }
         }
-        Err(Failure::protocol(Phase::Data, "the envelope ended without an answer to DATA"))
+        Err(SendFailure::protocol(FailurePhase::Data, "the envelope ended without an answer to DATA"))
     }
 
     /// Decides by the reply to DATA and the replies before it. If the relay waits for a body that will not
@@ -282,7 +282,7 @@ impl SmtpConnection {
         &mut self,
         reply: RelayReply,
         progress: EnvelopeProgress,
-    ) -> Result<EnvelopeEnd, Failure> {
+    ) -> Result<EnvelopeEnd, SendFailure> {
         let go_ahead = reply.code == 354;
         if reply.code >= 400 {
             self.state = ConnectionState::NeedsReset;
@@ -290,11 +290,12 @@ impl SmtpConnection {
         match progress {
             EnvelopeProgress { mail_refused: Some(failure), .. } => Err(failure),
             EnvelopeProgress { accepted: 0, .. } => Ok(EnvelopeEnd::NoRecipients),
-            EnvelopeProgress { .. } if !go_ahead => Err(reply.into_failure(Phase::Data)),
+            EnvelopeProgress { .. } if !go_ahead => Err(reply.into_failure(FailurePhase::Data)),
             // A surplus reply would be mistaken for the reply to the dot.
-            EnvelopeProgress { .. } if self.wire.has_unread() => {
-                Err(Failure::protocol(Phase::Data, "the relay gave more replies than it was sent commands"))
-            }
+            EnvelopeProgress { .. } if self.wire.has_unread() => Err(SendFailure::protocol(
+                FailurePhase::Data,
+                "the relay gave more replies than it was sent commands",
+            )),
             EnvelopeProgress { refused, .. } => {
                 self.state = if refused { ConnectionState::NeedsReset } else { ConnectionState::Ready };
                 Ok(EnvelopeEnd::GoAhead)
@@ -306,7 +307,7 @@ impl SmtpConnection {
         Instant::now() + self.deadlines.command
     }
 
-    fn write_step(&mut self, envelope: &Envelope<'_>, step: EnvelopeCommand) {
+    fn write_step(&mut self, envelope: &MailEnvelope<'_>, step: EnvelopeCommand) {
         let offered = self.offered;
         let out = self.wire.output();
         match step {
@@ -365,7 +366,7 @@ impl SmtpConnection {
         let deadline = Instant::now() + self.deadlines.body;
         for block in body::dot_stuffed(body, scan).chunks(BODY_BLOCK_BYTES) {
             let block_deadline = deadline.min(Instant::now() + self.deadlines.body_block);
-            if let Err(failure) = self.wire.write(Phase::Data, block, block_deadline).await {
+            if let Err(failure) = self.wire.write(FailurePhase::Data, block, block_deadline).await {
                 return DeliveryEnd::NotSent(self.last_words().await.unwrap_or(failure));
             }
         }
@@ -380,10 +381,10 @@ impl SmtpConnection {
             UnaskedInput::Nothing => {}
             UnaskedInput::Words => {
                 return DeliveryEnd::NotSent(
-                    self.last_words().await.unwrap_or_else(|| closed_failure(Phase::Data)),
+                    self.last_words().await.unwrap_or_else(|| closed_failure(FailurePhase::Data)),
                 );
             }
-            UnaskedInput::Closed => return DeliveryEnd::NotSent(closed_failure(Phase::Data)),
+            UnaskedInput::Closed => return DeliveryEnd::NotSent(closed_failure(FailurePhase::Data)),
         }
         let deadline = Instant::now() + self.deadlines.dot;
         match self.wire.write_dot(deadline).await {
@@ -392,7 +393,7 @@ impl SmtpConnection {
             Err(dot) => return DeliveryEnd::NotSent(dot.failure),
         }
         crash_point!("smtp_after_dot");
-        let reply = self.wire.reply(Phase::Dot, deadline).await;
+        let reply = self.wire.reply(FailurePhase::Dot, deadline).await;
         crash_point!("smtp_after_reply");
         match reply {
             Ok(reply) if reply.is_positive() => {
@@ -407,17 +408,17 @@ impl SmtpConnection {
                 if reply.code != 421 {
                     self.state = ConnectionState::NeedsReset;
                 }
-                DeliveryEnd::NotSent(reply.into_failure(Phase::Dot))
+                DeliveryEnd::NotSent(reply.into_failure(FailurePhase::Dot))
             }
             // 3xx is not a valid reply to the dot.
-            Ok(reply) => DeliveryEnd::InDoubt(reply.into_failure(Phase::Dot)),
+            Ok(reply) => DeliveryEnd::InDoubt(reply.into_failure(FailurePhase::Dot)),
             Err(failure) => DeliveryEnd::InDoubt(failure),
         }
     }
 
     /// The refusal that a relay sent before it closed the connection in the middle of the body, if any.
-    async fn last_words(&mut self) -> Option<Failure> {
-        let reply = self.wire.reply(Phase::Data, Instant::now() + LAST_WORDS_MAX).await.ok()?;
-        (reply.code >= 400).then(|| reply.into_failure(Phase::Data))
+    async fn last_words(&mut self) -> Option<SendFailure> {
+        let reply = self.wire.reply(FailurePhase::Data, Instant::now() + LAST_WORDS_MAX).await.ok()?;
+        (reply.code >= 400).then(|| reply.into_failure(FailurePhase::Data))
     }
 }

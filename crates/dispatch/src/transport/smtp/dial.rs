@@ -6,30 +6,35 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use postway_net::{Guard, NetError, Stream, connect};
+use postway_net::{AddressGuard, NetError, NetStream, connect};
 use tokio::time::Instant;
 
 /// Opens connections to relays.
 #[async_trait]
-pub trait Dial: fmt::Debug + Send + Sync {
+pub trait RelayDialer: fmt::Debug + Send + Sync {
     /// Connects before `deadline`, to an address that the guard allows.
-    async fn dial(&self, host: &str, port: u16, deadline: Instant, guard: &Guard)
-    -> Result<Stream, NetError>;
-}
-
-/// Opens connections over TCP, as the real program does.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Tcp;
-
-#[async_trait]
-impl Dial for Tcp {
     async fn dial(
         &self,
         host: &str,
         port: u16,
         deadline: Instant,
-        guard: &Guard,
-    ) -> Result<Stream, NetError> {
-        connect(host, port, deadline, guard).await.map(Stream::Plain)
+        guard: &AddressGuard,
+    ) -> Result<NetStream, NetError>;
+}
+
+/// Opens connections over TCP, as the real program does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpDialer;
+
+#[async_trait]
+impl RelayDialer for TcpDialer {
+    async fn dial(
+        &self,
+        host: &str,
+        port: u16,
+        deadline: Instant,
+        guard: &AddressGuard,
+    ) -> Result<NetStream, NetError> {
+        connect(host, port, deadline, guard).await.map(NetStream::Plain)
     }
 }

@@ -7,10 +7,10 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::{
-    TlsMode,
-    failure::{Category, Failure, Phase, Severity},
+    RelayTlsMode,
+    failure::{FailureCategory, FailurePhase, FailureSeverity, SendFailure},
 };
-use postway_net::{NetError, TlsClient, Verify};
+use postway_net::{CertificateCheck, NetError, TlsClient};
 use postway_oauth::AccessToken;
 use secrecy::{ExposeSecret, zeroize::Zeroizing};
 use tokio::time::Instant;
@@ -37,21 +37,21 @@ pub(super) async fn open(
     tls: &TlsClient,
     token: Option<&AccessToken>,
     reached: &mut HandshakeMilestones,
-) -> Result<(SmtpWire, RelayExtensions), Failure> {
+) -> Result<(SmtpWire, RelayExtensions), SendFailure> {
     let name = &settings.ehlo_name;
     if name.is_empty() || name.len() > 255 || !name.bytes().all(|b| b.is_ascii_graphic()) {
         let message = format!("the EHLO name {name:?} is neither a domain name nor an address literal");
-        return Err(Failure::new(
+        return Err(SendFailure::new(
             "ehlo_name_invalid",
-            Category::Protocol,
-            Phase::Greeting,
-            Severity::Account,
+            FailureCategory::Protocol,
+            FailurePhase::Greeting,
+            FailureSeverity::Account,
             message,
         ));
     }
     let (mut wire, offered) = match connect_and_secure(settings, tls, settings.tls, reached).await {
-        Err(failure) if failure.phase == Phase::Tls && may_fall_back(settings) => {
-            connect_and_secure(settings, tls, TlsMode::None, reached).await?
+        Err(failure) if failure.phase == FailurePhase::Tls && may_fall_back(settings) => {
+            connect_and_secure(settings, tls, RelayTlsMode::None, reached).await?
         }
         other => other?,
     };
@@ -67,64 +67,64 @@ fn must_protect_credentials(settings: &SmtpSettings) -> bool {
 }
 
 fn may_fall_back(settings: &SmtpSettings) -> bool {
-    settings.tls == TlsMode::Opportunistic && !must_protect_credentials(settings)
+    settings.tls == RelayTlsMode::Opportunistic && !must_protect_credentials(settings)
 }
 
 /// Connects, reads the greeting and, if `mode` asks for it, starts TLS.
 async fn connect_and_secure(
     settings: &SmtpSettings,
     tls: &TlsClient,
-    mode: TlsMode,
+    mode: RelayTlsMode,
     reached: &mut HandshakeMilestones,
-) -> Result<(SmtpWire, RelayExtensions), Failure> {
+) -> Result<(SmtpWire, RelayExtensions), SendFailure> {
     let deadline = Instant::now() + settings.deadlines.connect;
     let stream = settings
         .dial
         .dial(&settings.host, settings.port, deadline, &settings.guard)
         .await
-        .map_err(|e| net_failure(Phase::Connect, &e))?;
+        .map_err(|e| net_failure(FailurePhase::Connect, &e))?;
     reached.connected = Some(Instant::now());
     let mut wire = match mode {
-        TlsMode::Implicit => {
+        RelayTlsMode::Implicit => {
             let tcp = stream.into_tcp().ok_or_else(not_tcp)?;
             start_tls(tcp, settings, tls).await?
         }
-        TlsMode::Starttls | TlsMode::Opportunistic | TlsMode::None => SmtpWire::new(stream),
+        RelayTlsMode::Starttls | RelayTlsMode::Opportunistic | RelayTlsMode::None => SmtpWire::new(stream),
     };
-    let greeting = wire.reply(Phase::Greeting, Instant::now() + settings.deadlines.greeting).await?;
+    let greeting = wire.reply(FailurePhase::Greeting, Instant::now() + settings.deadlines.greeting).await?;
     if greeting.code != 220 {
-        return Err(greeting.into_failure(Phase::Greeting));
+        return Err(greeting.into_failure(FailurePhase::Greeting));
     }
     let offered = send_ehlo(&mut wire, settings).await?;
     match mode {
-        TlsMode::None | TlsMode::Implicit => return Ok((wire, offered)),
-        TlsMode::Opportunistic if !offered.starttls => return Ok((wire, offered)),
-        TlsMode::Starttls if !offered.starttls => {
-            return Err(Failure::new(
+        RelayTlsMode::None | RelayTlsMode::Implicit => return Ok((wire, offered)),
+        RelayTlsMode::Opportunistic if !offered.starttls => return Ok((wire, offered)),
+        RelayTlsMode::Starttls if !offered.starttls => {
+            return Err(SendFailure::new(
                 "starttls_not_offered",
-                Category::Tls,
-                Phase::Tls,
-                Severity::Account,
+                FailureCategory::Tls,
+                FailurePhase::Tls,
+                FailureSeverity::Account,
                 format!(
                     "{} does not offer STARTTLS; change the account's TLS mode or its port",
                     settings.host
                 ),
             ));
         }
-        TlsMode::Starttls | TlsMode::Opportunistic => {}
+        RelayTlsMode::Starttls | RelayTlsMode::Opportunistic => {}
     }
-    let reply = wire.command(Phase::Tls, "STARTTLS", settings.deadlines.command).await?;
+    let reply = wire.command(FailurePhase::Tls, "STARTTLS", settings.deadlines.command).await?;
     if reply.code != 220 {
-        return Err(reply.into_failure(Phase::Tls));
+        return Err(reply.into_failure(FailurePhase::Tls));
     }
     // Plain text after the go-ahead would be read as if it had come under TLS: an attacker may have injected
     // it.
     if wire.has_unread() {
-        return Err(Failure::new(
+        return Err(SendFailure::new(
             "starttls_injection",
-            Category::Tls,
-            Phase::Tls,
-            Severity::Transient,
+            FailureCategory::Tls,
+            FailurePhase::Tls,
+            FailureSeverity::Transient,
             "plain text followed the answer to STARTTLS; the connection was dropped",
         ));
     }
@@ -136,43 +136,46 @@ async fn connect_and_secure(
 }
 
 /// The failure of starting TLS on a connection that is not plain TCP.
-fn not_tcp() -> Failure {
-    Failure::protocol(Phase::Tls, "TLS can only begin on a plain TCP connection")
+fn not_tcp() -> SendFailure {
+    SendFailure::protocol(FailurePhase::Tls, "TLS can only begin on a plain TCP connection")
 }
 
 async fn start_tls(
     tcp: tokio::net::TcpStream,
     settings: &SmtpSettings,
     tls: &TlsClient,
-) -> Result<SmtpWire, Failure> {
+) -> Result<SmtpWire, SendFailure> {
     let verify = match (&settings.tls, &settings.extra_roots_pem) {
-        (TlsMode::Opportunistic, _) if !must_protect_credentials(settings) => Verify::Unverified,
-        (_, Some(pem)) => Verify::WithRoots(pem.as_bytes()),
-        (_, None) => Verify::Platform,
+        (RelayTlsMode::Opportunistic, _) if !must_protect_credentials(settings) => {
+            CertificateCheck::Unverified
+        }
+        (_, Some(pem)) => CertificateCheck::WithRoots(pem.as_bytes()),
+        (_, None) => CertificateCheck::Platform,
     };
     let deadline = Instant::now() + settings.deadlines.tls;
     let stream = tls
         .handshake(tcp, &settings.host, verify, deadline)
         .await
-        .map_err(|error| net_failure(Phase::Tls, &error))?;
+        .map_err(|error| net_failure(FailurePhase::Tls, &error))?;
     Ok(SmtpWire::new(stream))
 }
 
 /// Sends EHLO, and HELO to relays that do not know it.
-async fn send_ehlo(wire: &mut SmtpWire, settings: &SmtpSettings) -> Result<RelayExtensions, Failure> {
+async fn send_ehlo(wire: &mut SmtpWire, settings: &SmtpSettings) -> Result<RelayExtensions, SendFailure> {
     let limit = settings.deadlines.command;
-    let reply = wire.command(Phase::Greeting, &format!("EHLO {}", settings.ehlo_name), limit).await?;
+    let reply = wire.command(FailurePhase::Greeting, &format!("EHLO {}", settings.ehlo_name), limit).await?;
     match reply.code {
         250 => Ok(RelayExtensions::read(&reply)),
         500..=599 => {
-            let reply = wire.command(Phase::Greeting, &format!("HELO {}", settings.ehlo_name), limit).await?;
+            let reply =
+                wire.command(FailurePhase::Greeting, &format!("HELO {}", settings.ehlo_name), limit).await?;
             if reply.code == 250 {
                 Ok(RelayExtensions::default())
             } else {
-                Err(reply.into_failure(Phase::Greeting))
+                Err(reply.into_failure(FailurePhase::Greeting))
             }
         }
-        _ => Err(reply.into_failure(Phase::Greeting)),
+        _ => Err(reply.into_failure(FailurePhase::Greeting)),
     }
 }
 
@@ -182,9 +185,16 @@ async fn authenticate(
     settings: &SmtpSettings,
     credentials: &RelayCredentials,
     token: Option<&AccessToken>,
-) -> Result<(), Failure> {
-    let refused =
-        |code, message| Failure::new(code, Category::Authentication, Phase::Auth, Severity::Account, message);
+) -> Result<(), SendFailure> {
+    let refused = |code, message| {
+        SendFailure::new(
+            code,
+            FailureCategory::Authentication,
+            FailurePhase::Auth,
+            FailureSeverity::Account,
+            message,
+        )
+    };
     if !wire.is_tls() && !settings.allow_plaintext_auth {
         return Err(refused(
             "plaintext_auth_refused",
@@ -204,7 +214,7 @@ async fn authenticate(
         }
         (RelayCredentials::Token { username, .. }, Some(token)) => {
             let done = bearer::sign_in(wire, offered, username, token, limit).await?;
-            return if done.code == 235 { Ok(()) } else { Err(done.into_failure(Phase::Auth)) };
+            return if done.code == 235 { Ok(()) } else { Err(done.into_failure(FailurePhase::Auth)) };
         }
         (RelayCredentials::Token { .. }, None) => return Err(refused("oauth_settings", "there is no token")),
     };
@@ -233,7 +243,7 @@ async fn authenticate(
             "the relay offers neither AUTH PLAIN nor AUTH LOGIN; if it wants OAuth 2, give the account a grant",
         ));
     };
-    if done.code == 235 { Ok(()) } else { Err(done.into_failure(Phase::Auth)) }
+    if done.code == 235 { Ok(()) } else { Err(done.into_failure(FailurePhase::Auth)) }
 }
 
 /// Sends one line of a sign-in from a buffer that is wiped afterwards, and reads the reply.
@@ -241,7 +251,7 @@ pub(super) async fn send_auth_line(
     wire: &mut SmtpWire,
     parts: &[&str],
     limit: std::time::Duration,
-) -> Result<crate::transport::RelayReply, Failure> {
+) -> Result<crate::transport::RelayReply, SendFailure> {
     let deadline = Instant::now() + limit;
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let mut line = Zeroizing::new(Vec::with_capacity(length + 2));
@@ -249,31 +259,39 @@ pub(super) async fn send_auth_line(
         line.extend_from_slice(part.as_bytes());
     }
     line.extend_from_slice(b"\r\n");
-    wire.write(Phase::Auth, &line, deadline).await?;
-    wire.reply(Phase::Auth, deadline).await
+    wire.write(FailurePhase::Auth, &line, deadline).await?;
+    wire.reply(FailurePhase::Auth, deadline).await
 }
 
-fn net_failure(phase: Phase, error: &NetError) -> Failure {
-    let setup = |code| Failure::new(code, Category::Tls, Phase::Tls, Severity::Account, error.to_string());
+fn net_failure(phase: FailurePhase, error: &NetError) -> SendFailure {
+    let setup = |code| {
+        SendFailure::new(
+            code,
+            FailureCategory::Tls,
+            FailurePhase::Tls,
+            FailureSeverity::Account,
+            error.to_string(),
+        )
+    };
     match error {
-        NetError::Resolve { .. } => Failure::new(
+        NetError::Resolve { .. } => SendFailure::new(
             "connect_dns",
-            Category::Network,
-            Phase::Connect,
-            Severity::Transient,
+            FailureCategory::Network,
+            FailurePhase::Connect,
+            FailureSeverity::Transient,
             error.to_string(),
         ),
-        NetError::Guarded { .. } => Failure::new(
+        NetError::Guarded { .. } => SendFailure::new(
             "target_private",
-            Category::Configuration,
-            Phase::Connect,
-            Severity::Account,
+            FailureCategory::Configuration,
+            FailurePhase::Connect,
+            FailureSeverity::Account,
             error.to_string(),
         ),
         NetError::Certificate { .. } => setup("tls_certificate"),
         NetError::TlsSetup(_) => setup("tls_setup"),
         NetError::Connect { .. } | NetError::Timeout { .. } | NetError::Handshake { .. } => {
-            Failure::io(phase, error.kind(), error.to_string())
+            SendFailure::io(phase, error.kind(), error.to_string())
         }
     }
 }

@@ -3,26 +3,26 @@
 use std::io;
 
 use postway_domain::failure::{
-    Category, Failure, MESSAGE_CHARS_MAX, Phase, Severity, is_too_many_recipients,
+    FailureCategory, FailurePhase, FailureSeverity, MESSAGE_CHARS_MAX, SendFailure, is_too_many_recipients,
 };
 
 use super::body::{self, BodyScan};
-use crate::transport::{Envelope, RecipientReply, RelayReply};
+use crate::transport::{MailEnvelope, RecipientReply, RelayReply};
 
 /// The longest path (RFC 5321 4.5.3.1.3), with a margin for internationalised ones.
 const PATH_BYTES_MAX: usize = 512;
 
 /// What a reply to RCPT means. "Too many recipients" defers a recipient only if another one was accepted; the
 /// first one is refused, because splitting the mail could not help.
-pub(super) fn judge_rcpt_reply(reply: RelayReply, accepted: usize) -> Result<RecipientReply, Failure> {
+pub(super) fn judge_rcpt_reply(reply: RelayReply, accepted: usize) -> Result<RecipientReply, SendFailure> {
     if reply.is_positive() {
         return Ok(RecipientReply::Accepted(bounded_reply(reply)));
     }
     if reply.code < 400 {
-        return Err(reply.into_failure(Phase::Rcpt));
+        return Err(reply.into_failure(FailurePhase::Rcpt));
     }
     let too_many = is_too_many_recipients(reply.code, reply.enhanced, &reply.text);
-    let failure = reply.into_failure(Phase::Rcpt);
+    let failure = reply.into_failure(FailurePhase::Rcpt);
     Ok(match too_many && accepted > 0 {
         true => RecipientReply::Deferred(failure),
         false => RecipientReply::Refused(failure),
@@ -40,25 +40,27 @@ pub(super) fn bounded_reply(mut reply: RelayReply) -> RelayReply {
 /// The checks that need no relay: paths that would break out of their command, and line ends that would
 /// smuggle mail.
 pub(super) fn check_mail(
-    envelope: &Envelope<'_>,
+    envelope: &MailEnvelope<'_>,
     body: &[u8],
     recipients: &mut [RecipientReply],
-) -> Result<BodyScan, Failure> {
+) -> Result<BodyScan, SendFailure> {
     let refuse = |code: &'static str, category, phase, message: &str| {
-        Failure::new(code, category, phase, Severity::Permanent, message)
+        SendFailure::new(code, category, phase, FailureSeverity::Permanent, message)
     };
     let invalid = "the address has a space, control character or angle bracket, or is too long";
     if !is_path(envelope.sender) {
-        return Err(refuse("address_invalid", Category::SenderRejected, Phase::Mail, invalid));
+        return Err(refuse("address_invalid", FailureCategory::SenderRejected, FailurePhase::Mail, invalid));
     }
     for (address, reply) in envelope.recipients.iter().zip(recipients) {
         if address.is_empty() || !is_path(address) {
-            let failure = refuse("address_invalid", Category::UnknownRecipient, Phase::Rcpt, invalid);
+            let failure =
+                refuse("address_invalid", FailureCategory::UnknownRecipient, FailurePhase::Rcpt, invalid);
             *reply = RecipientReply::Refused(failure);
         }
     }
-    body::scan(body)
-        .map_err(|bare| refuse("bare_line_end", Category::ContentRejected, Phase::Data, &bare.to_string()))
+    body::scan(body).map_err(|bare| {
+        refuse("bare_line_end", FailureCategory::ContentRejected, FailurePhase::Data, &bare.to_string())
+    })
 }
 
 /// True if `path` cannot break out of the command it is written into: brackets and spaces occur only inside
@@ -75,23 +77,23 @@ fn is_path(path: &str) -> bool {
 }
 
 /// True if the mail can only go to a relay that offers SMTPUTF8.
-pub(super) fn needs_smtputf8(envelope: &Envelope<'_>) -> bool {
+pub(super) fn needs_smtputf8(envelope: &MailEnvelope<'_>) -> bool {
     envelope.smtputf8
         || !envelope.sender.is_ascii()
         || envelope.recipients.iter().any(|path| !path.is_ascii())
 }
 
 /// True if the connection failed, rather than the relay refusing.
-pub(super) fn is_connection_failure(failure: &Failure) -> bool {
+pub(super) fn is_connection_failure(failure: &SendFailure) -> bool {
     match failure.smtp_code {
         Some(code) => code == 421,
-        None => failure.category == Category::Network,
+        None => failure.category == FailureCategory::Network,
     }
 }
 
 /// The failure of a connection that the relay closed.
-pub(super) fn closed_failure(phase: Phase) -> Failure {
-    Failure::io(phase, io::ErrorKind::UnexpectedEof, "the server closed the connection")
+pub(super) fn closed_failure(phase: FailurePhase) -> SendFailure {
+    SendFailure::io(phase, io::ErrorKind::UnexpectedEof, "the server closed the connection")
 }
 
 #[cfg(test)]

@@ -64,6 +64,6 @@ mod wire;
 
 pub(super) use bearer::no_token;
 pub use connection::SmtpConnection;
-pub use dial::{Dial, Tcp};
+pub use dial::{RelayDialer, TcpDialer};
 pub use handshake::HandshakeMilestones;
-pub use settings::{Deadlines, RelayCredentials, SmtpSettings};
+pub use settings::{RelayCredentials, SmtpDeadlines, SmtpSettings};

@@ -2,12 +2,12 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-pub use postway_domain::TlsMode;
-use postway_net::Guard;
+pub use postway_domain::RelayTlsMode;
+use postway_net::AddressGuard;
 use postway_oauth::TokenSource;
 use secrecy::SecretString;
 
-use super::dial::{Dial, Tcp};
+use super::dial::{RelayDialer, TcpDialer};
 
 /// Everything needed to open a connection to a relay.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub struct SmtpSettings {
     /// TCP port.
     pub port: u16,
     /// How the connection is protected.
-    pub tls: TlsMode,
+    pub tls: RelayTlsMode,
     /// The credentials; without them the client does not sign in.
     pub credentials: Option<RelayCredentials>,
     /// Send credentials even without TLS, or without a check of the relay's certificate.
@@ -25,18 +25,18 @@ pub struct SmtpSettings {
     /// The name for EHLO: a domain name or an address literal.
     pub ehlo_name: String,
     /// How long each phase may take.
-    pub deadlines: Deadlines,
+    pub deadlines: SmtpDeadlines,
     /// Certificates to trust besides the platform's, in PEM.
     pub extra_roots_pem: Option<String>,
     /// The addresses that may be connected to; the default allows public ones.
-    pub guard: Arc<Guard>,
+    pub guard: Arc<AddressGuard>,
     /// Opens the connection.
-    pub dial: Arc<dyn Dial>,
+    pub dial: Arc<dyn RelayDialer>,
 }
 
 impl SmtpSettings {
     /// Settings for a relay without sign-in, named `localhost` in EHLO, with the default deadlines.
-    pub fn new(host: impl Into<String>, port: u16, tls: TlsMode) -> Self {
+    pub fn new(host: impl Into<String>, port: u16, tls: RelayTlsMode) -> Self {
         Self {
             host: host.into(),
             port,
@@ -44,10 +44,10 @@ impl SmtpSettings {
             credentials: None,
             allow_plaintext_auth: false,
             ehlo_name: "localhost".to_owned(),
-            deadlines: Deadlines::default(),
+            deadlines: SmtpDeadlines::default(),
             extra_roots_pem: None,
             guard: Arc::default(),
-            dial: Arc::new(Tcp),
+            dial: Arc::new(TcpDialer),
         }
     }
 }
@@ -81,7 +81,7 @@ impl fmt::Debug for RelayCredentials {
 /// 4.5.3.2 asks for several minutes; a relay that needs more than one for a greeting or a command is better
 /// tried again later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Deadlines {
+pub struct SmtpDeadlines {
     /// Name lookup and TCP connection.
     pub connect: Duration,
     /// TLS handshake.
@@ -102,7 +102,7 @@ pub struct Deadlines {
     pub dot: Duration,
 }
 
-impl Default for Deadlines {
+impl Default for SmtpDeadlines {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(30),
@@ -118,7 +118,7 @@ impl Default for Deadlines {
     }
 }
 
-impl Deadlines {
+impl SmtpDeadlines {
     /// The same short limit for every phase; for tests and probes.
     pub fn uniform(limit: Duration) -> Self {
         Self {
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn credentials_are_not_printed() {
-        let mut settings = SmtpSettings::new("relay.example.org", 587, TlsMode::Starttls);
+        let mut settings = SmtpSettings::new("relay.example.org", 587, RelayTlsMode::Starttls);
         settings.credentials = Some(RelayCredentials::Password {
             username: "bob@example.org".into(),
             password: "hunter2".into(),

@@ -8,8 +8,8 @@ use std::{io, time::Duration};
 
 use bytes::{BufMut, BytesMut};
 use futures::FutureExt;
-use postway_domain::failure::{Failure, Phase};
-use postway_net::Stream;
+use postway_domain::failure::{FailurePhase, SendFailure};
+use postway_net::NetStream;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -29,7 +29,7 @@ const DOT: &[u8] = b".\r\n";
 /// A connection with its buffers.
 #[derive(Debug)]
 pub(super) struct SmtpWire {
-    stream: Option<Stream>,
+    stream: Option<NetStream>,
     input: BytesMut,
     output: Vec<u8>,
 }
@@ -48,13 +48,13 @@ pub(super) enum UnaskedInput {
 /// The final dot could not be written.
 #[derive(Debug)]
 pub(super) struct DotFailure {
-    pub(super) failure: Failure,
+    pub(super) failure: SendFailure,
     /// A part of the dot may have reached the peer.
     pub(super) begun: bool,
 }
 
 impl SmtpWire {
-    pub(super) fn new(stream: Stream) -> Self {
+    pub(super) fn new(stream: NetStream) -> Self {
         Self { stream: Some(stream), input: BytesMut::with_capacity(READ_BYTES), output: Vec::new() }
     }
 
@@ -63,7 +63,7 @@ impl SmtpWire {
     }
 
     pub(super) fn is_tls(&self) -> bool {
-        self.stream.as_ref().is_some_and(Stream::is_tls)
+        self.stream.as_ref().is_some_and(NetStream::is_tls)
     }
 
     /// True if the peer has sent more than it was asked for.
@@ -87,7 +87,7 @@ impl SmtpWire {
     }
 
     /// Writes the buffered commands in one go.
-    pub(super) async fn send(&mut self, phase: Phase, deadline: Instant) -> Result<(), Failure> {
+    pub(super) async fn send(&mut self, phase: FailurePhase, deadline: Instant) -> Result<(), SendFailure> {
         let mut output = std::mem::take(&mut self.output);
         let sent = self.write(phase, &output, deadline).await;
         output.clear();
@@ -99,10 +99,10 @@ impl SmtpWire {
     /// Writes and flushes `bytes`.
     pub(super) async fn write(
         &mut self,
-        phase: Phase,
+        phase: FailurePhase,
         bytes: &[u8],
         deadline: Instant,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), SendFailure> {
         let stream = self.stream.as_mut().ok_or_else(|| closed_failure(phase))?;
         let write = async {
             stream.write_all(bytes).await?;
@@ -110,17 +110,17 @@ impl SmtpWire {
         };
         match timeout_at(deadline, write).await {
             Ok(written) => written.map_err(|error| io_failure(phase, &error)),
-            Err(_) => Err(Failure::timeout(phase)),
+            Err(_) => Err(SendFailure::timeout(phase)),
         }
     }
 
     /// Sends one command and reads its reply.
     pub(super) async fn command(
         &mut self,
-        phase: Phase,
+        phase: FailurePhase,
         line: &str,
         limit: Duration,
-    ) -> Result<RelayReply, Failure> {
+    ) -> Result<RelayReply, SendFailure> {
         let deadline = Instant::now() + limit;
         self.output.extend_from_slice(line.as_bytes());
         self.output.extend_from_slice(b"\r\n");
@@ -129,13 +129,17 @@ impl SmtpWire {
     }
 
     /// Reads one complete reply before `deadline`.
-    pub(super) async fn reply(&mut self, phase: Phase, deadline: Instant) -> Result<RelayReply, Failure> {
+    pub(super) async fn reply(
+        &mut self,
+        phase: FailurePhase,
+        deadline: Instant,
+    ) -> Result<RelayReply, SendFailure> {
         let mut parser = ReplyParser::default();
         loop {
             match parser.advance(&mut self.input) {
                 Ok(Some(reply)) => return Ok(reply),
                 Ok(None) => {}
-                Err(bad) => return Err(Failure::protocol(phase, bad.to_string())),
+                Err(bad) => return Err(SendFailure::protocol(phase, bad.to_string())),
             }
             let stream = self.stream.as_mut().ok_or_else(|| closed_failure(phase))?;
             self.input.reserve(READ_BYTES);
@@ -143,7 +147,7 @@ impl SmtpWire {
                 Ok(Ok(0)) => return Err(closed_failure(phase)),
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => return Err(io_failure(phase, &error)),
-                Err(_) => return Err(Failure::timeout(phase)),
+                Err(_) => return Err(SendFailure::timeout(phase)),
             }
         }
     }
@@ -168,7 +172,7 @@ impl SmtpWire {
     /// Writes the final dot. The failure says whether any part of it may have reached the peer.
     pub(super) async fn write_dot(&mut self, deadline: Instant) -> Result<(), DotFailure> {
         let Some(stream) = self.stream.as_mut() else {
-            return Err(DotFailure { failure: closed_failure(Phase::Dot), begun: false });
+            return Err(DotFailure { failure: closed_failure(FailurePhase::Dot), begun: false });
         };
         // Under TLS a failed write may still have put a record on the wire, so the dot counts as begun at
         // once.
@@ -186,8 +190,8 @@ impl SmtpWire {
             stream.flush().await
         };
         let result = match timeout_at(deadline, write).await {
-            Ok(written) => written.map_err(|error| io_failure(Phase::Dot, &error)),
-            Err(_) => Err(Failure::timeout(Phase::Dot)),
+            Ok(written) => written.map_err(|error| io_failure(FailurePhase::Dot, &error)),
+            Err(_) => Err(SendFailure::timeout(FailurePhase::Dot)),
         };
         result.map_err(|failure| DotFailure { failure, begun })
     }
@@ -201,6 +205,6 @@ impl SmtpWire {
     }
 }
 
-fn io_failure(phase: Phase, error: &io::Error) -> Failure {
-    Failure::io(phase, error.kind(), error.to_string())
+fn io_failure(phase: FailurePhase, error: &io::Error) -> SendFailure {
+    SendFailure::io(phase, error.kind(), error.to_string())
 }

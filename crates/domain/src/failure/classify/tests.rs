@@ -1,12 +1,12 @@
 //! Replies as servers in the field write them, and their classification.
 
 use super::*;
-use crate::failure::Failure;
-use Severity::{Account, Permanent, Transient};
+use crate::failure::SendFailure;
+use FailureSeverity::{Account, Permanent, Transient};
 
 /// Replies as servers write them.
 #[rustfmt::skip]
-const REPLIES: &[(Phase, &str, Category, Severity)] = &[
+const REPLIES: &[(FailurePhase, &str, FailureCategory, FailureSeverity)] = &[
     // Any time
     (Mail, "421 4.3.2 Service shutting down", ServerBusy, Transient),
     (Rcpt, "421 4.4.2 mx.example.com Error: timeout exceeded", ServerBusy, Transient),
@@ -20,8 +20,8 @@ const REPLIES: &[(Phase, &str, Category, Severity)] = &[
     (Greeting, "421 4.7.0 mx Error: too many connections from 192.0.2.1", RateLimited, Transient),
     (Greeting, "450 busy", ServerBusy, Transient),
     // STARTTLS
-    (Phase::Tls, "454 4.7.0 TLS not available due to local problem", Tls, Transient),
-    (Phase::Tls, "502 5.5.1 Error: command not implemented", Tls, Account),
+    (FailurePhase::Tls, "454 4.7.0 TLS not available due to local problem", Tls, Transient),
+    (FailurePhase::Tls, "502 5.5.1 Error: command not implemented", Tls, Account),
     // AUTH
     (Auth, "535 5.7.8 Error: authentication failed: UGFzc3dvcmQ6", Authentication, Account),
     (Auth, "535 Incorrect authentication data", Authentication, Account),
@@ -142,7 +142,7 @@ fn realistic_replies_are_classified() {
             Ok(enhanced) => (Some(enhanced), rest),
             Err(_) => (None, text),
         };
-        let failure = Failure::from_reply(phase, code.parse().unwrap(), enhanced, text);
+        let failure = SendFailure::from_reply(phase, code.parse().unwrap(), enhanced, text);
         if (failure.category, failure.severity) != (category, severity) {
             wrong.push(format!("{phase} {line}: {} {}", failure.category, failure.severity));
         }
@@ -152,9 +152,9 @@ fn realistic_replies_are_classified() {
 
 #[test]
 fn every_code_in_every_phase_has_the_severity_of_its_class_or_the_account() {
-    for &phase in Phase::ALL {
+    for &phase in FailurePhase::ALL {
         for code in 0..1000 {
-            let severity = Failure::from_reply(phase, code, None, "").severity;
+            let severity = SendFailure::from_reply(phase, code, None, "").severity;
             match code {
                 500..=599 if severity == Transient => assert_eq!(code, 552, "{phase} {code}"),
                 400..=599 => {}

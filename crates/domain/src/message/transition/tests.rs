@@ -5,8 +5,8 @@ use super::*;
 #[test]
 fn the_whole_table() {
     let mut table = String::new();
-    for &state in State::ALL {
-        for &input in Input::ALL {
+    for &state in MessageState::ALL {
+        for &input in TransitionInput::ALL {
             if let Ok((next, effects)) = transition(state, input) {
                 let events: Vec<_> = effects.events().map(EventKind::as_str).collect();
                 let event = if events.is_empty() { "-".to_owned() } else { events.join(" ") };
@@ -19,17 +19,18 @@ fn the_whole_table() {
 
 #[test]
 fn what_ends_the_open_hides_neither_what_was_sent_nor_a_doubt() {
-    for &state in State::ALL {
-        for &rest in Rest::ALL {
-            for (input, alone) in
-                [(Input::Cancel(rest), State::Cancelled), (Input::Expire(rest), State::Expired)]
-            {
+    for &state in MessageState::ALL {
+        for &rest in OtherRecipients::ALL {
+            for (input, alone) in [
+                (TransitionInput::Cancel(rest), MessageState::Cancelled),
+                (TransitionInput::Expire(rest), MessageState::Expired),
+            ] {
                 let Ok((next, effects)) = transition(state, input) else { continue };
                 let (becomes, events) = match rest {
-                    Rest::Nothing => (alone, 1),
-                    Rest::Sent => (State::Sent, 2),
-                    Rest::Doubt => (State::InDoubt, 2),
-                    Rest::Open => panic!("{state:?}: the open are those that are ended"),
+                    OtherRecipients::Nothing => (alone, 1),
+                    OtherRecipients::Sent => (MessageState::Sent, 2),
+                    OtherRecipients::InDoubt => (MessageState::InDoubt, 2),
+                    OtherRecipients::Open => panic!("{state:?}: the open are those that are ended"),
                 };
                 assert_eq!((next, effects.events().count()), (becomes, events), "{state:?} {input:?}");
                 assert!(effects.ends_open_recipients.is_some());
@@ -40,42 +41,53 @@ fn what_ends_the_open_hides_neither_what_was_sent_nor_a_doubt() {
 
 #[test]
 fn an_operators_decision_on_a_doubt_leaves_open_recipients_to_be_sent_to() {
-    for resolution in [Resolution::Sent, Resolution::Failed, Resolution::Resend] {
+    for resolution in [DoubtResolution::Sent, DoubtResolution::Failed, DoubtResolution::Resend] {
         let (next, effects) =
-            transition(State::InDoubt, Input::Resolve(resolution, Rest::Open)).expect("a known step");
-        assert!(matches!(next, State::Scheduled(Wait::Retry) | State::Ready), "{next:?}");
+            transition(MessageState::InDoubt, TransitionInput::Resolve(resolution, OtherRecipients::Open))
+                .expect("a known step");
+        assert!(
+            matches!(next, MessageState::Scheduled(ScheduleReason::Retry) | MessageState::Ready),
+            "{next:?}"
+        );
         assert_eq!(effects.ends_open_recipients, None);
     }
-    let failed = transition(State::InDoubt, Input::Resolve(Resolution::Failed, Rest::Sent));
-    assert_eq!(failed.map(|(next, _)| next), Ok(State::Sent), "others were sent to");
+    let failed = transition(
+        MessageState::InDoubt,
+        TransitionInput::Resolve(DoubtResolution::Failed, OtherRecipients::Sent),
+    );
+    assert_eq!(failed.map(|(next, _)| next), Ok(MessageState::Sent), "others were sent to");
 }
 
 #[test]
 fn a_doubt_ends_by_an_answer_or_an_operator_and_by_nothing_else() {
-    for &input in Input::ALL {
-        let Ok((next, effects)) = transition(State::InDoubt, input) else { continue };
+    for &input in TransitionInput::ALL {
+        let Ok((next, effects)) = transition(MessageState::InDoubt, input) else { continue };
         match input {
-            Input::Claim => assert_eq!(next, State::Sending { wire_committed: false }),
-            Input::Hold => assert_eq!((next, effects.lease), (State::InDoubt, LeaseEffect::Keep)),
-            Input::Settle(_) | Input::Resolve(..) => assert_ne!(next, State::InDoubt),
+            TransitionInput::Claim => assert_eq!(next, MessageState::Sending { wire_committed: false }),
+            TransitionInput::PutOnHold => {
+                assert_eq!((next, effects.lease), (MessageState::InDoubt, LeaseEffect::Keep))
+            }
+            TransitionInput::Settle(_) | TransitionInput::Resolve(..) => {
+                assert_ne!(next, MessageState::InDoubt)
+            }
             other => panic!("{other:?} moved a doubt to {next:?}"),
         }
     }
-    assert!(
-        State::ALL.iter().all(|&state| state == State::InDoubt || transition(state, Input::Hold).is_err())
-    );
+    assert!(MessageState::ALL.iter().all(
+        |&state| state == MessageState::InDoubt || transition(state, TransitionInput::PutOnHold).is_err()
+    ));
 }
 
 proptest! {
     #[test]
-    fn any_walk_keeps_the_rules(inputs in prop::collection::vec(0..Input::ALL.len(), 0..60)) {
-        let mut state = State::Accepted;
+    fn any_walk_keeps_the_rules(inputs in prop::collection::vec(0..TransitionInput::ALL.len(), 0..60)) {
+        let mut state = MessageState::Accepted;
         let mut dot_allowed = false;
         let mut token = false;
         for index in inputs {
-            let input = Input::ALL[index];
+            let input = TransitionInput::ALL[index];
             // The store's fence lets an attempt settle only while its token is valid.
-            if matches!(input, Input::Settle(_)) && !token {
+            if matches!(input, TransitionInput::Settle(_)) && !token {
                 continue;
             }
             let Ok((next, effects)) = transition(state, input) else { continue };
@@ -84,30 +96,30 @@ proptest! {
                 LeaseEffect::Keep => token,
                 LeaseEffect::Drop => false,
             };
-            if matches!(input, Input::CommitWire | Input::CommitResend) {
+            if matches!(input, TransitionInput::CommitWire | TransitionInput::CommitResend) {
                 dot_allowed = true;
             }
-            if next == (State::Sending { wire_committed: false }) {
+            if next == (MessageState::Sending { wire_committed: false }) {
                 dot_allowed = false;
             }
             // Sent by an attempt, or in doubt, only after a durable wire commit.
-            if matches!(input, Input::Settle(Outcome::Sent | Outcome::Doubt) | Input::LoseLease)
-                && matches!(next, State::Sent | State::InDoubt)
+            if matches!(input, TransitionInput::Settle(AttemptOutcome::Sent | AttemptOutcome::InDoubt) | TransitionInput::LoseLease)
+                && matches!(next, MessageState::Sent | MessageState::InDoubt)
             {
                 prop_assert!(dot_allowed);
             }
             // A lease is taken only by a claim, and stays only during an attempt or its doubt.
             if effects.lease == LeaseEffect::Keep {
-                let lasts = matches!(next, State::Sending { .. } | State::InDoubt);
+                let lasts = matches!(next, MessageState::Sending { .. } | MessageState::InDoubt);
                 prop_assert!(lasts, "{next:?}");
             }
             // A message on the wire is ended only by its attempt or the loss of its lease.
-            if matches!(state, State::Sending { .. }) {
-                let ends = matches!(input, Input::Cancel(_) | Input::Expire(_) | Input::Suppress);
+            if matches!(state, MessageState::Sending { .. }) {
+                let ends = matches!(input, TransitionInput::Cancel(_) | TransitionInput::Expire(_) | TransitionInput::Suppress);
                 prop_assert!(!ends);
             }
             if state.status().is_final() {
-                prop_assert!(matches!(state, State::Failed | State::Invalid) && input == Input::Replay);
+                prop_assert!(matches!(state, MessageState::Failed | MessageState::Invalid) && input == TransitionInput::Replay);
             }
             state = next;
         }

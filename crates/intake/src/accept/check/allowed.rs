@@ -8,7 +8,7 @@
 use postway_domain::{EmailAddress, TenantSettings, address_pattern::AddressPattern, key::KeyRestrictions};
 use postway_mime::reader::{HeaderBlock, addresses};
 
-use crate::refusal::{Code, FieldError, FieldFaults};
+use crate::refusal::{FieldFault, FieldFaults, RefusalCode};
 
 /// The most addresses of one field that are compared; a field with more is refused.
 const ADDRESSES_MAX: usize = 100;
@@ -38,7 +38,7 @@ impl SenderBounds<'_> {
             (true, false) => "key",
         };
         let message = format!("is no address that this {who} may send from (its allowed_senders)");
-        errors.note(FieldError::new(field, message).coded(Code::SenderNotAllowed));
+        errors.note(FieldFault::new(field, message).coded(RefusalCode::SenderNotAllowed));
     }
 
     /// Checks an address of Reply-To, which is restricted only if the tenant wants that.
@@ -58,7 +58,7 @@ impl SenderBounds<'_> {
         for (field, address) in recipients {
             if !AddressPattern::allow(&key.recipients, address.as_str()) {
                 let message = "has an address that this key may not send to (its allowed_recipients)";
-                errors.note(FieldError::new(field, message).coded(Code::RecipientNotAllowed));
+                errors.note(FieldFault::new(field, message).coded(RefusalCode::RecipientNotAllowed));
             }
         }
     }
@@ -79,8 +79,8 @@ impl SenderBounds<'_> {
                 // An address that is not compared cannot be allowed.
                 if found.len() > ADDRESSES_MAX {
                     let fault =
-                        FieldError::new(field, "names too many addresses to compare with allowed_senders");
-                    errors.note(fault.coded(Code::SenderNotAllowed));
+                        FieldFault::new(field, "names too many addresses to compare with allowed_senders");
+                    errors.note(fault.coded(RefusalCode::SenderNotAllowed));
                 }
                 for address in found.iter().filter_map(|one| one.address.as_deref()) {
                     self.check_sender(field, address, errors);

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use postway_domain::tenant::ContentLimits;
 use postway_mime::{
-    ALTERNATIVES_MAX, Alternative, check_header, check_subject,
-    deliverability::{Deliverability, DeliverabilityError, Feedback, deliverability_fields},
+    ALTERNATIVES_MAX, BodyAlternative, check_header, check_subject,
+    deliverability::{DeliverabilityError, DeliverabilityOptions, FeedbackId, deliverability_fields},
     header::{HEADER_COUNT_MAX, HEADER_NAME_OCTETS_MAX},
     html, reserved_header,
-    template::Rendered,
+    template::RenderedTemplate,
 };
 use serde_json::{Map, Value, value::RawValue};
 
@@ -17,9 +17,9 @@ use crate::{
     accept::look_up::LookupResult,
     accept::parse::request::{JsonObject, MessageInput, TemplateInput},
     cache::settings_cache::AccountRoute,
-    json::{JsonFault, read_object},
-    limits::{Limits, VARIABLES},
-    refusal::{FieldError, FieldFaults, Refusal},
+    json::{JsonReadError, read_object},
+    limits::{IntakeLimits, VARIABLES},
+    refusal::{FieldFault, FieldFaults, Refusal},
 };
 
 /// The checked content of a message.
@@ -29,7 +29,7 @@ pub(crate) struct CheckedContent<'a> {
     pub text: Option<Cow<'a, str>>,
     pub html: Option<Cow<'a, str>>,
     /// Further alternatives to the text, such as AMP or calendar parts.
-    pub alternatives: Vec<Alternative<'a>>,
+    pub alternatives: Vec<BodyAlternative<'a>>,
     pub headers: Vec<(String, String)>,
     /// The name and version of the template that made the content.
     pub template: Option<(String, i64)>,
@@ -47,7 +47,7 @@ impl CheckedContent<'_> {
 pub(super) fn content<'a>(
     request: &'a MessageInput<'a>,
     looked_up: &LookupResult,
-    limits: &Limits,
+    limits: &IntakeLimits,
     warnings: &mut Vec<String>,
     errors: &mut FieldFaults,
 ) -> Result<CheckedContent<'a>, Refusal> {
@@ -71,7 +71,7 @@ pub(super) fn content<'a>(
 
 /// Makes a text part from the html if the message has only html. If no text can be made, or it would not fit,
 /// the message goes without.
-fn add_text(content: &mut CheckedContent<'_>, limits: &Limits, warnings: &mut Vec<String>) {
+fn add_text(content: &mut CheckedContent<'_>, limits: &IntakeLimits, warnings: &mut Vec<String>) {
     let Some(html) = content.html.as_deref().filter(|_| content.text.is_none()) else { return };
     match html::to_text(html) {
         Ok(text) if text.trim().is_empty() => {}
@@ -84,22 +84,22 @@ fn add_text(content: &mut CheckedContent<'_>, limits: &Limits, warnings: &mut Ve
 }
 
 /// Checks the alternatives; each kind may occur once.
-fn alternatives<'a>(request: &'a MessageInput<'a>, errors: &mut FieldFaults) -> Vec<Alternative<'a>> {
+fn alternatives<'a>(request: &'a MessageInput<'a>, errors: &mut FieldFaults) -> Vec<BodyAlternative<'a>> {
     let given = request.alternatives.as_ref().map_or(&[][..], |given| &given.0);
     if given.len() > ALTERNATIVES_MAX {
         let message = format!("there are {} alternatives: use at most {ALTERNATIVES_MAX}", given.len());
         errors.add("alternatives", message);
         return Vec::new();
     }
-    let mut checked: Vec<Alternative<'a>> = Vec::with_capacity(given.len());
+    let mut checked: Vec<BodyAlternative<'a>> = Vec::with_capacity(given.len());
     for (index, JsonObject(one)) in given.iter().enumerate() {
         let [content_type, content] = [&one.content_type, &one.content].map(|text| text.as_deref());
-        let made = Alternative::new(
+        let made = BodyAlternative::new(
             content_type.unwrap_or_default(),
             content.unwrap_or_default(),
             one.attach.unwrap_or(false),
         );
-        let is_same = |made: &Alternative<'_>, other: &Alternative<'_>| {
+        let is_same = |made: &BodyAlternative<'_>, other: &BodyAlternative<'_>| {
             std::mem::discriminant(&made.kind()) == std::mem::discriminant(&other.kind())
         };
         match made {
@@ -137,7 +137,7 @@ fn content_of_template<'a>(
     let variables = read_variables(given).and_then(|variables| match &looked_up.template {
         Some(Ok(compiled)) => compiled.render(&variables).map(|rendered| (compiled, rendered)),
         Some(Err(fault)) => Err(fault.clone()),
-        None => Err(FieldError::new("template.name", "was not looked up")),
+        None => Err(FieldFault::new("template.name", "was not looked up")),
     });
     // The fault of the template is enough; the placeholder keeps the checks from adding that text is missing.
     let placeholder = || CheckedContent {
@@ -146,7 +146,7 @@ fn content_of_template<'a>(
         ..CheckedContent::default()
     };
     match variables {
-        Ok((compiled, Rendered { subject, html, text })) => CheckedContent {
+        Ok((compiled, RenderedTemplate { subject, html, text })) => CheckedContent {
             subject: match request.subject.as_deref() {
                 Some(own) => Cow::Borrowed(own),
                 None => Cow::Owned(subject),
@@ -165,17 +165,17 @@ fn content_of_template<'a>(
 
 /// Reads the variables of a template if they are an object within bounds. Their size is checked before values
 /// are built.
-pub(crate) fn read_variables(json: &str) -> Result<Map<String, Value>, FieldError> {
+pub(crate) fn read_variables(json: &str) -> Result<Map<String, Value>, FieldFault> {
     let bytes_max = VARIABLES.text_bytes_max;
-    let fault = |message: String| FieldError::new("template.variables", message);
+    let fault = |message: String| FieldFault::new("template.variables", message);
     if json.len() > bytes_max {
         let message = format!("must be at most {bytes_max} bytes of JSON, and are {}: send less", json.len());
         return Err(fault(message));
     }
     read_object(json.as_bytes(), VARIABLES).map_err(|error| match error {
-        JsonFault::NotObject => fault("must be an object".to_owned()),
-        JsonFault::Malformed(error) => fault(format!("cannot be read: {error}")),
-        JsonFault::TooMuch(_) => fault(format!(
+        JsonReadError::NotObject => fault("must be an object".to_owned()),
+        JsonReadError::Malformed(error) => fault(format!("cannot be read: {error}")),
+        JsonReadError::TooMuch(_) => fault(format!(
             "must be at most {} values, those within included: send less",
             VARIABLES.values_max
         )),
@@ -189,7 +189,7 @@ fn subject_bounds(bounds: &ContentLimits, any_subject: bool) -> ContentLimits {
     ContentLimits { subject_chars, ..bounds.clone() }
 }
 
-fn subject(subject: &str, limits: &Limits, bounds: &ContentLimits, errors: &mut FieldFaults) {
+fn subject(subject: &str, limits: &IntakeLimits, bounds: &ContentLimits, errors: &mut FieldFaults) {
     if subject.len() > limits.subject_bytes_max {
         errors.add("subject", format!("is longer than {} bytes: shorten it", limits.subject_bytes_max));
     } else {
@@ -198,10 +198,10 @@ fn subject(subject: &str, limits: &Limits, bounds: &ContentLimits, errors: &mut 
     }
 }
 
-fn long_subject(subject: &str, bounds: &ContentLimits) -> Option<FieldError> {
+fn long_subject(subject: &str, bounds: &ContentLimits) -> Option<FieldFault> {
     let max = bounds.subject_chars();
     let is_long = subject.len() > max && subject.chars().count() > max;
-    is_long.then(|| FieldError::new("subject", format!("is longer than {max} characters: shorten it")))
+    is_long.then(|| FieldFault::new("subject", format!("is longer than {max} characters: shorten it")))
 }
 
 fn texts(content: &CheckedContent<'_>, bounds: &ContentLimits, errors: &mut FieldFaults) {
@@ -217,30 +217,30 @@ fn texts(content: &CheckedContent<'_>, bounds: &ContentLimits, errors: &mut Fiel
     html_faults(html, bounds).into_iter().for_each(|fault| errors.note(fault));
 }
 
-fn html_faults(html: Option<&str>, bounds: &ContentLimits) -> Vec<FieldError> {
+fn html_faults(html: Option<&str>, bounds: &ContentLimits) -> Vec<FieldFault> {
     let max = bounds.html_bytes();
     match html {
         None if bounds.html_required => {
-            vec![FieldError::new("html", "is missing: this tenant's mail has html")]
+            vec![FieldFault::new("html", "is missing: this tenant's mail has html")]
         }
         None => Vec::new(),
-        Some(html) if html.trim().is_empty() => vec![FieldError::new("html", "is empty")],
+        Some(html) if html.trim().is_empty() => vec![FieldFault::new("html", "is empty")],
         Some(html) if html.len() > max => {
-            vec![FieldError::new("html", format!("is larger than {max} bytes: shorten it"))]
+            vec![FieldFault::new("html", format!("is larger than {max} bytes: shorten it"))]
         }
         Some(html) => {
             let faults = html::check(html).err().unwrap_or_default();
-            faults.iter().map(|fault| FieldError::new("html", fault.to_string())).collect()
+            faults.iter().map(|fault| FieldFault::new("html", fault.to_string())).collect()
         }
     }
 }
 
 /// The faults for which a message with this content would be refused.
 pub(crate) fn content_faults(
-    rendered: &Rendered,
-    limits: &Limits,
+    rendered: &RenderedTemplate,
+    limits: &IntakeLimits,
     bounds: &ContentLimits,
-) -> Vec<FieldError> {
+) -> Vec<FieldFault> {
     let mut errors = FieldFaults::default();
     let content = CheckedContent {
         text: rendered.text.as_deref().filter(|text| !text.is_empty()).map(Cow::Borrowed),
@@ -295,12 +295,12 @@ pub(super) fn add_fields(
     if unsubscribe.is_some_and(|unsubscribe| unsubscribe.url.is_none() && unsubscribe.mailto.is_none()) {
         errors.add("unsubscribe", "give its url or its mailto, or leave it out");
     }
-    let wanted = Deliverability {
+    let wanted = DeliverabilityOptions {
         unsubscribe_url: url,
         unsubscribe_mailto: unsubscribe.and_then(|unsubscribe| unsubscribe.mailto.as_deref()),
         one_click: url.is_some(),
         auto_submitted: request.auto_submitted.unwrap_or(settings.auto_submitted),
-        feedback: settings.feedback_id.as_deref().map(|sender| Feedback {
+        feedback: settings.feedback_id.as_deref().map(|sender| FeedbackId {
             parts: [
                 terms.batch.as_ref().map_or("", |batch| batch.as_str()),
                 route.account.as_str(),

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use postway_domain::tenant::{LargeFilePolicy, LargeFiles};
-use postway_mime::{Attachment, ComposeError};
+use postway_mime::{ComposeError, MailAttachment};
 
 use crate::{
     accept::look_up::LookupResult,
     accept::parse::request::{AttachmentInput, MessageInput},
     fetch::{FileDigests, FileSource, content_type, infer_source},
-    limits::Limits,
+    limits::IntakeLimits,
     refusal::{FieldFaults, Refusal},
 };
 
@@ -40,7 +40,7 @@ impl AttachmentPlan {
 pub(super) fn files(
     request: &MessageInput<'_>,
     looked_up: &LookupResult,
-    limits: &Limits,
+    limits: &IntakeLimits,
     mut bytes_left: usize,
     warnings: &mut Vec<String>,
     errors: &mut FieldFaults,
@@ -111,7 +111,7 @@ fn plan(
         errors.add(format!("{}.filename", plan.field), "is missing: name the file");
         plan.filename = "file".to_owned();
     }
-    let mut probe = Attachment {
+    let mut probe = MailAttachment {
         filename: plan.filename.clone(),
         content_type: plan.content_type.clone().unwrap_or_else(|| DEFAULT_CONTENT_TYPE.to_owned()),
         content: Vec::new(),
@@ -141,7 +141,7 @@ fn plan(
     plan
 }
 
-fn mend(attachment: &mut Attachment, error: &ComposeError) -> &'static str {
+fn mend(attachment: &mut MailAttachment, error: &ComposeError) -> &'static str {
     match error {
         ComposeError::ContentType { .. } => {
             attachment.content_type = DEFAULT_CONTENT_TYPE.to_owned();
@@ -205,13 +205,13 @@ fn source(
 }
 
 /// The finished attachment, from its plan and its bytes.
-pub(crate) fn attachment(plan: AttachmentPlan, content_type: String, bytes: Bytes) -> Attachment {
+pub(crate) fn attachment(plan: AttachmentPlan, content_type: String, bytes: Bytes) -> MailAttachment {
     let AttachmentPlan { filename, content_id, inline, .. } = plan;
-    Attachment { filename, content_type, content: bytes.into(), content_id, inline }
+    MailAttachment { filename, content_type, content: bytes.into(), content_id, inline }
 }
 
 /// The finished attachment, if its bytes came with the request.
-pub(crate) fn attachment_here(mut plan: AttachmentPlan) -> Option<Attachment> {
+pub(crate) fn attachment_here(mut plan: AttachmentPlan) -> Option<MailAttachment> {
     let content_type = plan.content_type.take().unwrap_or_else(|| DEFAULT_CONTENT_TYPE.to_owned());
     match std::mem::replace(&mut plan.source, FileSource::Content(Bytes::new())) {
         FileSource::Content(bytes) => Some(attachment(plan, content_type, bytes)),

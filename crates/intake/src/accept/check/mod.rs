@@ -14,7 +14,7 @@ mod terms;
 
 use std::sync::Arc;
 
-use postway_domain::{MailStream, Mailbox, RecipientId, Time, id::StreamId};
+use postway_domain::{MailStream, NamedAddress, RecipientId, Time, id::StreamId};
 
 pub(crate) use content::{CheckedContent, content_faults, read_variables};
 pub(crate) use files::{AttachmentPlan, attachment, attachment_here, refuse_large};
@@ -27,7 +27,7 @@ use crate::{
     accept::look_up::{LookupResult, author, recipient_faults},
     accept::parse::request::MessageInput,
     cache::settings_cache::AccountRoute,
-    limits::Limits,
+    limits::IntakeLimits,
     refusal::{FieldFaults, Refusal},
 };
 
@@ -35,10 +35,10 @@ use crate::{
 pub(crate) struct CheckedMessage<'a> {
     pub route: Arc<AccountRoute>,
     pub terms: MessageTerms,
-    pub from: Mailbox,
+    pub from: NamedAddress,
     pub return_path: Option<ReturnPath>,
     pub recipients: CheckedRecipients,
-    pub reply_to: Vec<Mailbox>,
+    pub reply_to: Vec<NamedAddress>,
     pub content: CheckedContent<'a>,
     pub files: Vec<AttachmentPlan>,
     pub known_recipient: Option<RecipientId>,
@@ -51,7 +51,7 @@ pub(crate) struct CheckedMessage<'a> {
 pub(crate) fn check<'a>(
     request: &'a MessageInput<'a>,
     looked_up: &LookupResult,
-    limits: &Limits,
+    limits: &IntakeLimits,
     now: Time,
 ) -> Result<CheckedMessage<'a>, Refusal> {
     let mut errors = FieldFaults::default();

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use postway_domain::{EmailAddress, Mailbox, RecipientKind, address::split_list};
+use postway_domain::{EmailAddress, NamedAddress, RecipientKind, address::split_list};
 use postway_store::record::NewRecipient;
 
 use crate::{
     accept::parse::request::{AddressList, JsonText, MessageInput},
-    limits::Limits,
+    limits::IntakeLimits,
     refusal::FieldFaults,
 };
 
@@ -23,9 +23,9 @@ pub(crate) enum ReturnPath {
 /// The recipients of a message.
 #[derive(Debug, Default)]
 pub(crate) struct CheckedRecipients {
-    pub to: Vec<Mailbox>,
-    pub cc: Vec<Mailbox>,
-    pub bcc: Vec<Mailbox>,
+    pub to: Vec<NamedAddress>,
+    pub cc: Vec<NamedAddress>,
+    pub bcc: Vec<NamedAddress>,
 }
 
 impl CheckedRecipients {
@@ -57,7 +57,7 @@ impl CheckedRecipients {
 /// Checks the recipients; their faults belong to `to`, `cc` or `bcc`.
 pub(crate) fn recipients(
     request: &MessageInput<'_>,
-    limits: &Limits,
+    limits: &IntakeLimits,
     errors: &mut FieldFaults,
 ) -> CheckedRecipients {
     let count = |list: &Option<AddressList<'_>>| list.as_ref().map_or(0, |list| list.list.len());
@@ -73,7 +73,7 @@ pub(crate) fn recipients(
 }
 
 /// Checks the number of recipients; `false` if a fault was added.
-pub(crate) fn check_recipient_count(given: usize, limits: &Limits, errors: &mut FieldFaults) -> bool {
+pub(crate) fn check_recipient_count(given: usize, limits: &IntakeLimits, errors: &mut FieldFaults) -> bool {
     let max = limits.recipients_max;
     if given == 0 {
         errors.add("to", "give at least one recipient in to, cc or bcc");
@@ -86,9 +86,9 @@ pub(crate) fn check_recipient_count(given: usize, limits: &Limits, errors: &mut 
 /// Checks the addresses of `reply_to`, or of a header `Reply-To`, which many clients use instead.
 pub(crate) fn reply_to(
     request: &MessageInput<'_>,
-    limits: &Limits,
+    limits: &IntakeLimits,
     errors: &mut FieldFaults,
-) -> Vec<Mailbox> {
+) -> Vec<NamedAddress> {
     let max = limits.reply_to_max;
     let header = reply_to_header(request);
     let (field, given) = match &request.reply_to {
@@ -118,7 +118,7 @@ pub(crate) fn is_reply_to(name: &str) -> bool {
 }
 
 /// Checks a mailbox that is required.
-pub(crate) fn mailbox(field: &str, given: Option<&str>, errors: &mut FieldFaults) -> Option<Mailbox> {
+pub(crate) fn mailbox(field: &str, given: Option<&str>, errors: &mut FieldFaults) -> Option<NamedAddress> {
     match given {
         Some(text) => errors.take(field, text.parse()),
         None => {
@@ -136,11 +136,11 @@ pub(crate) fn return_path(request: &MessageInput<'_>, errors: &mut FieldFaults) 
     }
 }
 
-fn mailboxes(field: &str, given: Option<&AddressList<'_>>, errors: &mut FieldFaults) -> Vec<Mailbox> {
+fn mailboxes(field: &str, given: Option<&AddressList<'_>>, errors: &mut FieldFaults) -> Vec<NamedAddress> {
     let Some(given) = given else { return Vec::new() };
     let mut mailboxes = Vec::with_capacity(given.list.len());
     for (index, text) in given.list.iter().enumerate() {
-        match text.parse::<Mailbox>() {
+        match text.parse::<NamedAddress>() {
             Ok(mailbox) => mailboxes.push(mailbox),
             Err(error) if given.single => errors.add(field, error.to_string()),
             Err(error) => errors.add(format!("{field}[{index}]"), error.to_string()),

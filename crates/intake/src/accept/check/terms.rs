@@ -1,7 +1,7 @@
 //! Checks the terms of a message: time, expiry, priority, ids, tags and metadata.
 
 use postway_domain::{
-    ClientId, Priority, Time,
+    ClientId, MessagePriority, Time,
     id::BatchCode,
     message::OnDoubt,
     spoken_time::{SPOKEN_FORMS, spoken_time},
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     accept::parse::request::{JsonScalar, MessageInput},
-    limits::Limits,
+    limits::IntakeLimits,
     refusal::FieldFaults,
 };
 
@@ -25,7 +25,7 @@ const TAG_BYTES_MAX: usize = 1_024;
 pub(crate) struct MessageTerms {
     pub client_id: Option<ClientId>,
     pub batch: Option<BatchCode>,
-    pub priority: Priority,
+    pub priority: MessagePriority,
     /// Set only if it is in the future.
     pub send_at: Option<Time>,
     pub expires_at: Option<Time>,
@@ -42,7 +42,7 @@ pub(crate) struct MessageTerms {
 /// After a fault the result must not be used.
 pub(crate) fn terms(
     request: &MessageInput<'_>,
-    limits: &Limits,
+    limits: &IntakeLimits,
     (now, spoken): (Time, bool),
     errors: &mut FieldFaults,
 ) -> MessageTerms {
@@ -76,17 +76,17 @@ pub(crate) fn terms(
     }
 }
 
-fn priority(given: &JsonScalar<'_>) -> Result<Priority, &'static str> {
+fn priority(given: &JsonScalar<'_>) -> Result<MessagePriority, &'static str> {
     let text = given.as_text();
-    let named = Priority::ALL.iter().find(|priority| priority.as_str() == text);
-    let numbered = || text.parse().ok().and_then(Priority::from_code);
+    let named = MessagePriority::ALL.iter().find(|priority| priority.as_str() == text);
+    let numbered = || text.parse().ok().and_then(MessagePriority::from_code);
     named.copied().or_else(numbered).ok_or("must be 0 to 3, or immediate, high, normal or low")
 }
 
 /// Checks `send_at` and `expires_at`. A `send_at` in the past means now, so it is dropped.
 fn times(
     request: &MessageInput<'_>,
-    limits: &Limits,
+    limits: &IntakeLimits,
     (now, spoken): (Time, bool),
     errors: &mut FieldFaults,
 ) -> (Option<Time>, Option<Time>) {
@@ -121,7 +121,7 @@ fn times(
     (send_at, expires_at)
 }
 
-fn tags(request: &MessageInput<'_>, limits: &Limits, errors: &mut FieldFaults) -> Vec<String> {
+fn tags(request: &MessageInput<'_>, limits: &IntakeLimits, errors: &mut FieldFaults) -> Vec<String> {
     let tags = request.tags.as_ref().map_or(&[][..], |tags| &tags.0);
     if tags.len() > limits.tags_max {
         errors.add("tags", format!("there are {} tags: use at most {}", tags.len(), limits.tags_max));
@@ -155,7 +155,7 @@ fn is_label(text: &str, chars_max: usize) -> bool {
 }
 
 /// Metadata in compact form; `None` if it is empty.
-fn metadata(json: &str, limits: &Limits) -> Result<Option<String>, String> {
+fn metadata(json: &str, limits: &IntakeLimits) -> Result<Option<String>, String> {
     if json.len() > limits.metadata_bytes_max {
         return Err(format!("must be at most {} bytes of JSON", limits.metadata_bytes_max));
     }
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn metadata_is_nested_only_so_deep() {
         let nested = |lists: usize| format!(r#"{{"a":{}1{}}}"#, "[".repeat(lists), "]".repeat(lists));
-        let limits = Limits::default();
+        let limits = IntakeLimits::default();
         assert!(metadata(&nested(METADATA_LEVELS_MAX - 1), &limits).is_ok());
         for lists in [METADATA_LEVELS_MAX, 200, 8_000] {
             let refused = metadata(&nested(lists), &limits).unwrap_err();

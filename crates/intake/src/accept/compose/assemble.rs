@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use aws_lc_rs::digest;
 use bytes::Bytes;
 use postway_domain::{
-    EmailAddress, EventKind, Lane, MessageUid, RecipientId, State, TenantId, Time,
-    message::{Input, OnDoubt, transition},
+    EmailAddress, EventKind, Lane, MessageState, MessageUid, RecipientId, TenantId, Time,
+    message::{OnDoubt, TransitionInput, transition},
     verp::{self, VerpKey},
 };
-use postway_mime::{Attachment, ComposeError, Composed, Draft, HeaderError, compose};
-use postway_store::record::{Body, Content, DedupKind, NewEvent, NewMessage, NewRecipient};
+use postway_mime::{ComposeError, ComposedMail, HeaderError, MailAttachment, MailDraft, compose};
+use postway_store::record::{DedupKind, MessageContent, NewEvent, NewMessage, NewRecipient, StoredBody};
 
 use crate::{
     accept::check::{self, CheckedMessage, MessageTerms, ReturnPath},
@@ -57,7 +57,7 @@ pub(crate) struct AssembledMail {
     pub subject: String,
     pub sender: String,
     pub recipients: Vec<NewRecipient>,
-    pub composed: Option<Composed>,
+    pub composed: Option<ComposedMail>,
     pub known_recipient: Option<RecipientId>,
     pub sensitive: bool,
     /// The data of the event `validated`.
@@ -69,13 +69,13 @@ pub(crate) struct AssembledMail {
 /// Composes and signs the mail of a checked request.
 pub(crate) fn compose_checked(
     checked: &CheckedMessage<'_>,
-    attachments: &[Attachment],
+    attachments: &[MailAttachment],
     names: &MailNames,
     now: Time,
     signers: &DomainSigners,
-) -> Result<Composed, Refusal> {
+) -> Result<ComposedMail, Refusal> {
     let content = &checked.content;
-    let mut composed = compose(&Draft {
+    let mut composed = compose(&MailDraft {
         from: &checked.from,
         sender: None,
         to: &checked.recipients.to,
@@ -109,7 +109,7 @@ pub(crate) fn sign(
     let rewritten = if route.by_ses { REWRITTEN_BY_SES.as_slice() } else { &[] };
     let mut fields = String::new();
     for signer in signers.iter() {
-        let field = signer.sign_but_for(mail, now.as_seconds(), rewritten);
+        let field = signer.sign_except(mail, now.as_seconds(), rewritten);
         fields += &field.map_err(|error| Refusal::field("", format!("cannot be signed: {error}")))?;
     }
     if !fields.is_empty() {
@@ -119,7 +119,7 @@ pub(crate) fn sign(
 }
 
 /// The attachments whose bytes came with the request.
-pub(crate) fn attachments_here(checked: &mut CheckedMessage<'_>) -> Vec<Attachment> {
+pub(crate) fn attachments_here(checked: &mut CheckedMessage<'_>) -> Vec<MailAttachment> {
     let plans = std::mem::take(&mut checked.files);
     plans.into_iter().filter_map(check::attachment_here).collect()
 }
@@ -243,15 +243,16 @@ pub(crate) fn assemble(
     let mut events = vec![NewEvent { kind: EventKind::Accepted, data: Some(accepted) }];
     let (state, due_at) = match &mail.composed {
         Some(_) => {
-            let passed = passed_state(State::Accepted, terms.send_at);
+            let passed = passed_state(MessageState::Accepted, terms.send_at);
             events.push(NewEvent { kind: EventKind::Validated, data: Some(mail.validated) });
             events.push(passed.1);
             (passed.0, Some(terms.send_at.unwrap_or(origin.now)))
         }
-        None => (State::Accepted, None),
+        None => (MessageState::Accepted, None),
     };
     let smtputf8 = needs_smtputf8(&mail.sender, &mail.recipients);
-    let composed = mail.composed.unwrap_or(Composed { bytes: Vec::new(), eight_bit: false, smtputf8: false });
+    let composed =
+        mail.composed.unwrap_or(ComposedMail { bytes: Vec::new(), eight_bit: false, smtputf8: false });
     Ok(NewMessage {
         uid: mail.names.uid,
         lane: Lane {
@@ -269,7 +270,7 @@ pub(crate) fn assemble(
         expires_at: terms.expires_at,
         on_doubt: terms.on_doubt.unwrap_or(origin.on_doubt),
         recipients: mail.recipients,
-        content: Content {
+        content: MessageContent {
             sender: mail.sender,
             message_id: mail.names.message_id,
             subject: mail.subject,
@@ -279,8 +280,8 @@ pub(crate) fn assemble(
             metadata: terms.metadata,
             eight_bit: composed.eight_bit,
             smtputf8: composed.smtputf8 || smtputf8,
-            raw: Body::Inline(Bytes::from(composed.bytes)),
-            payload: Some(Body::Inline(origin.payload)),
+            raw: StoredBody::Inline(Bytes::from(composed.bytes)),
+            payload: Some(StoredBody::Inline(origin.payload)),
             sensitive: mail.sensitive,
             dsn: None,
         },
@@ -299,8 +300,8 @@ pub(crate) fn needs_smtputf8(sender: &str, recipients: &[NewRecipient]) -> bool 
 }
 
 /// The state of a message that passed its checks, and the event for it.
-pub(crate) fn passed_state(from: State, send_at: Option<Time>) -> (State, NewEvent) {
-    let input = if send_at.is_some() { Input::PassForLater } else { Input::Pass };
+pub(crate) fn passed_state(from: MessageState, send_at: Option<Time>) -> (MessageState, NewEvent) {
+    let input = if send_at.is_some() { TransitionInput::PassForLater } else { TransitionInput::Pass };
     let (state, effects) = transition(from, input).expect("the table lets a checked message pass");
     let data = send_at.map(|at| format!("{{\"why\":\"send_at\",\"due_at\":\"{at}\"}}"));
     (state, NewEvent { kind: effects.event.unwrap_or(EventKind::Ready), data })

@@ -7,7 +7,7 @@ use postway_domain::{
     secret::SecretKey,
     verp::VerpKey,
 };
-use postway_mime::deliverability::{Deliverability, deliverability_fields};
+use postway_mime::deliverability::{DeliverabilityOptions, deliverability_fields};
 
 use super::{
     AssembledMail, CheckedAs, EnvelopeSender, MailNames, attachments_here, compose_checked, needs_smtputf8,
@@ -153,11 +153,11 @@ impl MailBuilder {
         let public = self.public_url.as_deref().filter(|_| exits.by_link && self.serves_readers());
         let url = public.map(|public| format!("{}{PATH}{token}", public.trim_end_matches('/')));
         let mailto = exits.mailto.as_ref().map(|to| format!("{to}?subject={SUBJECT}%20{token}"));
-        let wanted = Deliverability {
+        let wanted = DeliverabilityOptions {
             unsubscribe_url: url.as_deref(),
             unsubscribe_mailto: mailto.as_deref(),
             one_click: url.is_some(),
-            ..Deliverability::default()
+            ..DeliverabilityOptions::default()
         };
         // An address that makes the header line too long gets no unsubscribe fields.
         let fields = deliverability_fields(&wanted).ok().filter(|fields| !fields.is_empty())?;

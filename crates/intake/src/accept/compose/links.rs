@@ -6,7 +6,7 @@ use std::{borrow::Cow, fmt::Write as _};
 use aws_lc_rs::{constant_time::verify_slices_are_equal, hmac};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use postway_domain::{MessageUid, Time, secret::SecretKey};
-use postway_store::record::{BlobName, Link};
+use postway_store::record::{BlobName, FileLink};
 
 use crate::accept::check::CheckedContent;
 
@@ -164,9 +164,9 @@ fn day(time: Time) -> String {
 
 /// What a link leads to.
 #[derive(Clone, Debug)]
-pub enum Followed {
+pub enum FileLinkTarget {
     /// The file exists.
-    File(Link),
+    File(FileLink),
     /// The link is ours, but it has expired.
     Ended,
     /// We did not make such a link.

@@ -8,7 +8,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use postway_domain::{
     MessageUid, TenantId,
     id::StreamId,
-    secret::{Sealed, SecretKey},
+    secret::{SealedSecret, SecretKey},
 };
 
 /// The purpose under which link keys are derived and links are sealed.
@@ -55,7 +55,7 @@ impl UnsubscribeKey {
         if token.len() > TOKEN_CHARS_MAX {
             return None;
         }
-        let sealed = Sealed(BASE64_URL_SAFE_NO_PAD.decode(token).ok()?);
+        let sealed = SealedSecret(BASE64_URL_SAFE_NO_PAD.decode(token).ok()?);
         let text = self.0.open(PURPOSE, &sealed).ok()?;
         let mut parts = text.splitn(4, ' ');
         let mut next = || parts.next();

@@ -54,13 +54,13 @@ impl<'a> BatchDefaults<'a> {
         let own = serde_json::from_str::<Fields<'_>>(message.get()).ok()?;
         let inherited = defaults.0.iter().filter(|(name, _)| find(&own, name).is_none());
         let inherited = inherited.map(|(name, value)| (&**name, Cow::Borrowed(value.get())));
-        let own_fields = own.0.iter().map(|(name, value)| {
+        let control_fields = own.0.iter().map(|(name, value)| {
             let nests = matches!(&**name, "headers" | "metadata");
             let default = nests.then(|| find(defaults, name)).flatten();
             let merged = default.and_then(|default| merge_nested(default, value, &**name == "headers"));
             (&**name, merged.map_or(Cow::Borrowed(value.get()), Cow::Owned))
         });
-        Some(write_object(inherited.chain(own_fields)))
+        Some(write_object(inherited.chain(control_fields)))
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) mod request;
 use serde::Deserialize;
 use serde_json::{error::Category, value::RawValue};
 
-use crate::refusal::{Code, FieldError, Refusal};
+use crate::refusal::{FieldFault, Refusal, RefusalCode};
 
 /// The longest explanation: the parser quotes the value, and the value may be the entire request.
 const MESSAGE_CHARS_MAX: usize = 200;
@@ -51,12 +51,12 @@ fn refusal(path: &str, error: &serde_json::Error) -> Refusal {
     let reason = reason(error);
     let twice = reason.strip_prefix("duplicate field `").and_then(|rest| rest.strip_suffix('`'));
     let fault = match twice {
-        Some(name) if path.is_empty() => FieldError::new(name, "is given twice"),
-        Some(name) => FieldError::new(format!("{path}.{name}"), "is given twice"),
-        None => FieldError::new(clip(path), reason),
+        Some(name) if path.is_empty() => FieldFault::new(name, "is given twice"),
+        Some(name) => FieldFault::new(format!("{path}.{name}"), "is given twice"),
+        None => FieldFault::new(clip(path), reason),
     };
     // A value of the wrong type is always an invalid payload, whatever the field is for.
-    Refusal::Invalid { details: vec![fault.coded(Code::InvalidPayload)] }
+    Refusal::Invalid { details: vec![fault.coded(RefusalCode::InvalidPayload)] }
 }
 
 /// The parser's reason without the line and column, because the path is clearer.

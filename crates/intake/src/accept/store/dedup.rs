@@ -9,7 +9,7 @@ use postway_domain::{ClientId, MessageUid};
 use postway_store::record::{Acceptance, DedupKind, NewMessage};
 
 use super::{
-    super::context::{Receipt, RequestContext},
+    super::context::{AcceptReceipt, RequestContext},
     MessageWriter,
 };
 use crate::refusal::Refusal;
@@ -50,13 +50,15 @@ impl MessageWriter {
         keys: DedupKeys,
         fingerprint: impl FnOnce() -> Result<[u8; 32], Refusal>,
         refusal: Refusal,
-    ) -> Result<Receipt, Refusal> {
+    ) -> Result<AcceptReceipt, Refusal> {
         if keys.is_empty() || refusal.is_transient() {
             return Err(refusal);
         }
         let now = self.clock.now();
         match self.store.seen_before(&ctx.tenant, &keys.list(), &fingerprint()?, now).await? {
-            Some(Acceptance::Repeat { uid }) => Ok(Receipt::again(keys.client_id, uid, ctx.passed_status())),
+            Some(Acceptance::Repeat { uid }) => {
+                Ok(AcceptReceipt::again(keys.client_id, uid, ctx.passed_status()))
+            }
             Some(Acceptance::Conflict { kind }) => Err(conflict(kind)),
             Some(Acceptance::Accepted { .. } | Acceptance::Suppressed | Acceptance::AccountGone) | None => {
                 Err(refusal)
@@ -69,7 +71,7 @@ impl MessageWriter {
         &self,
         ctx: &RequestContext,
         messages: &[NewMessage],
-    ) -> Result<Vec<Result<Receipt, Refusal>>, Refusal> {
+    ) -> Result<Vec<Result<AcceptReceipt, Refusal>>, Refusal> {
         if let Some(batch_key) = messages.first().and_then(|message| message.batch_key.as_deref()) {
             let key = [(DedupKind::Batch, batch_key.key.clone())];
             let seen =
@@ -101,10 +103,12 @@ pub(super) fn receipt(
     own: MessageUid,
     answer: Acceptance,
     status: &'static str,
-) -> Result<Receipt, Refusal> {
+) -> Result<AcceptReceipt, Refusal> {
     match answer {
-        Acceptance::Accepted { .. } | Acceptance::Suppressed => Ok(Receipt::new(client_id, own, status)),
-        Acceptance::Repeat { uid } => Ok(Receipt::again(client_id, uid, status)),
+        Acceptance::Accepted { .. } | Acceptance::Suppressed => {
+            Ok(AcceptReceipt::new(client_id, own, status))
+        }
+        Acceptance::Repeat { uid } => Ok(AcceptReceipt::again(client_id, uid, status)),
         Acceptance::Conflict { kind } => Err(conflict(kind)),
         Acceptance::AccountGone => {
             let message =

@@ -13,17 +13,17 @@ pub(crate) mod state_metrics;
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use postway_domain::{Clock, Status, TenantId, Time};
+use postway_domain::{Clock, MessageStatus, TenantId, Time};
 use postway_store::{
     Store, StoreError,
-    blob::Depot,
-    record::{Acceptance, Body, DedupKind, NewMessage},
+    blob::BlobStorage,
+    record::{Acceptance, DedupKind, NewMessage, StoredBody},
 };
 
 pub(crate) use dedup::DedupKeys;
 use dedup::{conflict, receipt};
 
-use super::context::{Receipt, RequestContext};
+use super::context::{AcceptReceipt, RequestContext};
 use crate::{
     budget::{FairBudget, FairShare},
     refusal::Refusal,
@@ -43,7 +43,7 @@ const RECIPIENT_BYTES: usize = 256;
 pub(crate) struct MessageWriter {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    depot: Arc<Depot>,
+    depot: Arc<BlobStorage>,
     inline_bytes_max: usize,
     unstored: Arc<FairBudget>,
 }
@@ -52,7 +52,7 @@ impl MessageWriter {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        depot: Arc<Depot>,
+        depot: Arc<BlobStorage>,
         inline_bytes_max: usize,
     ) -> Self {
         let unstored = FairBudget::new(UNSTORED_BYTES_MAX, UNSTORED_TENANT_BYTES_MAX);
@@ -69,7 +69,7 @@ impl MessageWriter {
         &self,
         ctx: &RequestContext,
         message: NewMessage,
-    ) -> Result<Receipt, Refusal> {
+    ) -> Result<AcceptReceipt, Refusal> {
         let _unstored = self.count_unstored(ctx, &message)?;
         let mut receipts = self.store_all(ctx, vec![message]).await?;
         receipts.pop().unwrap_or_else(|| Err(StoreError::Unexpected("it gave no answer".to_owned()).into()))
@@ -94,7 +94,7 @@ impl MessageWriter {
         &self,
         ctx: &RequestContext,
         mut messages: Vec<NewMessage>,
-    ) -> Result<Vec<Result<Receipt, Refusal>>, Refusal> {
+    ) -> Result<Vec<Result<AcceptReceipt, Refusal>>, Refusal> {
         if ctx.dry_run {
             return self.dry_run_store(ctx, &messages).await;
         }
@@ -113,7 +113,7 @@ impl MessageWriter {
         }
         count_states(answers.iter().zip(starts).filter_map(|(answer, start)| match answer {
             Acceptance::Accepted { .. } => Some(start),
-            Acceptance::Suppressed => Some(Status::Suppressed),
+            Acceptance::Suppressed => Some(MessageStatus::Suppressed),
             Acceptance::Repeat { .. } | Acceptance::Conflict { .. } | Acceptance::AccountGone => None,
         }));
         let receipts = names.into_iter().zip(answers);
@@ -124,7 +124,7 @@ impl MessageWriter {
     async fn store_large_bodies(&self, message: &mut NewMessage) -> Result<(), StoreError> {
         let content = &mut message.content;
         for body in [Some(&mut content.raw), content.payload.as_mut()].into_iter().flatten() {
-            if let Body::Inline(bytes) = body {
+            if let StoredBody::Inline(bytes) = body {
                 let bytes = std::mem::take(bytes);
                 *body = self.keep_body(&message.lane.tenant, bytes, message.created_at).await?;
             }
@@ -138,7 +138,7 @@ impl MessageWriter {
         tenant: &TenantId,
         bytes: Bytes,
         now: Time,
-    ) -> Result<Body, StoreError> {
+    ) -> Result<StoredBody, StoreError> {
         Ok(self.depot.keep(&*self.store, tenant, bytes, self.inline_bytes_max, now).await?)
     }
 }
@@ -146,18 +146,18 @@ impl MessageWriter {
 /// The memory that a composed message occupies besides the request that it came with.
 pub(crate) fn unstored_bytes(message: &NewMessage) -> usize {
     let raw = match &message.content.raw {
-        Body::Inline(bytes) => bytes.len(),
-        Body::Blob(_) => 0,
+        StoredBody::Inline(bytes) => bytes.len(),
+        StoredBody::Blob(_) => 0,
     };
     raw + message.recipients.len() * RECIPIENT_BYTES
 }
 
 /// Counts the states that new messages entered: `accepted` for each, and the state that it was stored in.
-fn count_states(starts: impl Iterator<Item = Status>) {
-    let mut entered: BTreeMap<Status, u64> = BTreeMap::new();
+fn count_states(starts: impl Iterator<Item = MessageStatus>) {
+    let mut entered: BTreeMap<MessageStatus, u64> = BTreeMap::new();
     for start in starts {
-        *entered.entry(Status::Accepted).or_default() += 1;
-        if start != Status::Accepted {
+        *entered.entry(MessageStatus::Accepted).or_default() += 1;
+        if start != MessageStatus::Accepted {
             *entered.entry(start).or_default() += 1;
         }
     }

@@ -17,7 +17,7 @@ const POSTGRES_MIN: i32 = 130_000;
 
 /// What to install.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct InstallPlan {
     /// The schema of the outbox, on PostgreSQL.
     pub schema: String,
     /// The schema of accounts and tokens, if they are wanted.
@@ -36,7 +36,7 @@ pub fn is_schema_name(text: &str) -> bool {
 }
 
 /// The statements for a database of this kind.
-pub fn script(url: &SourceUrl, plan: &Plan) -> Result<String, OutboxError> {
+pub fn script(url: &SourceUrl, plan: &InstallPlan) -> Result<String, OutboxError> {
     for name in [Some(&plan.schema), plan.accounts_schema.as_ref()].into_iter().flatten() {
         if !is_schema_name(name) {
             let message = format!("`{name}` cannot name a schema: use small letters, digits and _");
@@ -86,7 +86,7 @@ pub async fn keeps_secrets(url: &SourceUrl, accounts_schema: &str) -> Result<boo
 }
 
 /// Installs the outbox; on PostgreSQL and SQLite in one transaction.
-pub async fn install(url: &SourceUrl, plan: &Plan) -> Result<(), OutboxError> {
+pub async fn install(url: &SourceUrl, plan: &InstallPlan) -> Result<(), OutboxError> {
     let script = script(url, plan)?;
     match url.options()? {
         SourceOptions::Postgres(options) => {
@@ -139,9 +139,9 @@ fn connected<'a, C: 'a>(
 mod tests {
     use super::*;
 
-    fn plan(accounts_schema: Option<&str>) -> Plan {
+    fn plan(accounts_schema: Option<&str>) -> InstallPlan {
         let accounts_schema = accounts_schema.map(str::to_owned);
-        Plan { schema: "postway".to_owned(), accounts_schema, keep_secrets: false }
+        InstallPlan { schema: "postway".to_owned(), accounts_schema, keep_secrets: false }
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
     fn secrets_are_kept_only_where_that_is_asked_for() {
         let url = SourceUrl::parse("postgres://h/d").unwrap();
         for keep_secrets in [false, true] {
-            let script = script(&url, &Plan { keep_secrets, ..plan(Some("public")) }).unwrap();
+            let script = script(&url, &InstallPlan { keep_secrets, ..plan(Some("public")) }).unwrap();
             assert_eq!(script.contains("CREATE TRIGGER postway_token_keeps"), keep_secrets);
             assert!(!script.contains("{schema}") && !script.contains("{tables"));
         }
@@ -170,9 +170,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_installed_is_refused() {
-        let refused = |url: &str, plan: &Plan| script(&SourceUrl::parse(url).unwrap(), plan).is_err();
+        let refused = |url: &str, plan: &InstallPlan| script(&SourceUrl::parse(url).unwrap(), plan).is_err();
         assert!(refused("mysql://h/d", &plan(Some("public"))));
-        assert!(refused("postgres://h/d", &Plan { keep_secrets: true, ..plan(None) }));
+        assert!(refused("postgres://h/d", &InstallPlan { keep_secrets: true, ..plan(None) }));
         for name in ["", "Postway", "a\"b", "1a", "pg_x", "a-b"] {
             assert!(refused("postgres://h/d", &plan(Some(name))), "{name}");
         }

@@ -16,7 +16,7 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection, Row as _, postgres::PgConnec
 pub(super) use self::tokens::{TokenRow, TokenTable, TokenVerdict};
 use self::{listen::NotificationListener, tokens::TokenSql};
 use super::{
-    Source,
+    OutboxSource,
     database::{
         RowBuffer, RowUpdate, RowVerdict, STEP_S_MAX, SourceDatabase, TakenRows, list, position, read_row,
         uid, within,
@@ -123,7 +123,10 @@ pub(super) fn query(sql: &str) -> sqlx::query::Query<'_, sqlx::Postgres, sqlx::p
 }
 
 impl PostgresSource {
-    pub(super) async fn connect(options: PgConnectOptions, source: &Source) -> Result<Self, OutboxError> {
+    pub(super) async fn connect(
+        options: PgConnectOptions,
+        source: &OutboxSource,
+    ) -> Result<Self, OutboxError> {
         let mut conn = open(&options).await?;
         // Listens before the first poll, so that no notification is missed in between.
         let listener = NotificationListener::open(options, source.accounts.is_some()).await?;

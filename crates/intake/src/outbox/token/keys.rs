@@ -4,13 +4,13 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 use postway_domain::secret::SecretKey;
 
 use super::{
-    super::{Accounts, Source},
-    LinkKey, SignedLink, TokenMint,
+    super::{OutboxAccounts, OutboxSource},
+    SignedLink, TokenLinkKey, TokenMint,
 };
 
 /// The keys of one generation.
 pub(in super::super) struct TokenKeys {
-    pub(super) link: LinkKey,
+    pub(super) link: TokenLinkKey,
     pub(super) mint: TokenMint,
 }
 
@@ -18,12 +18,12 @@ impl TokenKeys {
     /// The keys of every generation, the newest first. A key that the application shares signs the links of
     /// all of them.
     pub(in super::super) fn generations(
-        source: &Source,
-        accounts: &Accounts,
+        source: &OutboxSource,
+        accounts: &OutboxAccounts,
         secret_key: &SecretKey,
     ) -> Vec<Self> {
         let of = |key: &SecretKey| Self {
-            link: accounts.link_key.clone().unwrap_or_else(|| LinkKey::own(key)),
+            link: accounts.link_key.clone().unwrap_or_else(|| TokenLinkKey::own(key)),
             mint: TokenMint::new(key, &source.name),
         };
         secret_key.generations().map(of).collect()

@@ -16,7 +16,7 @@ const KEY_BYTES_MIN: usize = 32;
 
 /// The key that signs links.
 #[derive(Clone)]
-pub struct LinkKey(hmac::Key);
+pub struct TokenLinkKey(hmac::Key);
 
 /// The signature in a link.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(in super::super) struct SignedLink {
     pub tag: LinkTag,
 }
 
-impl LinkKey {
+impl TokenLinkKey {
     /// A key that the application shares: at least 32 bytes in standard base64.
     pub fn from_base64(text: &str) -> Option<Self> {
         let bytes = BASE64_STANDARD.decode(text.trim()).ok()?;
@@ -52,7 +52,7 @@ impl LinkKey {
     }
 }
 
-impl fmt::Debug for LinkKey {
+impl fmt::Debug for TokenLinkKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("LinkKey(***)")
     }
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_link_is_read_back_and_holds_for_its_path_and_code_alone() {
-        let key = LinkKey::own(&SecretKey::from_bytes(&[7; 32]).unwrap());
+        let key = TokenLinkKey::own(&SecretKey::from_bytes(&[7; 32]).unwrap());
         let secret = vec![9; SECRET_BYTES];
         let tag = key.sign("/activate", &secret, "01234");
         let read = SignedLink::read(&SignedLink { secret: secret.clone(), tag }.write()).unwrap();
@@ -109,7 +109,7 @@ mod tests {
         for token in ["", "!", "AAAA", &BASE64_URL_SAFE_NO_PAD.encode([0; 32]), &"A".repeat(10_000)] {
             assert!(SignedLink::read(token).is_none(), "{token}");
         }
-        assert!(LinkKey::from_base64("c2hvcnQ=").is_none());
-        assert!(LinkKey::from_base64(&BASE64_STANDARD.encode([1; 32])).is_some());
+        assert!(TokenLinkKey::from_base64("c2hvcnQ=").is_none());
+        assert!(TokenLinkKey::from_base64(&BASE64_STANDARD.encode([1; 32])).is_some());
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::{
-        Accounts, Source,
+        OutboxAccounts, OutboxSource,
         accept::MessageOffer,
         error::OutboxError,
         postgres::{TokenRow, TokenVerdict},
@@ -20,8 +20,8 @@ use crate::accept::door::Door;
 
 /// Makes the mails of one source's tokens.
 pub(in super::super) struct TokenMailer {
-    source: Source,
-    accounts: Accounts,
+    source: OutboxSource,
+    accounts: OutboxAccounts,
     /// The keys of every generation of the secret key, the newest first.
     keys: Vec<TokenKeys>,
     builtin: TemplateSet,
@@ -43,8 +43,8 @@ struct OwnTemplates {
 impl TokenMailer {
     /// A mailer for a source with accounts.
     pub(in super::super) fn new(
-        source: &Source,
-        accounts: &Accounts,
+        source: &OutboxSource,
+        accounts: &OutboxAccounts,
         secret_key: &SecretKey,
     ) -> Result<Self, OutboxError> {
         let builtin =
@@ -160,7 +160,7 @@ impl TokenMailer {
     }
 }
 
-impl Accounts {
+impl OutboxAccounts {
     /// The path that a link is signed for, and the link without its token.
     pub(in super::super) fn link(&self, action: TokenAction) -> (String, String) {
         let path = match action {
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn links_begin_with_the_base_and_are_signed_for_their_whole_path() {
-        let accounts = |base: &str| Accounts {
+        let accounts = |base: &str| OutboxAccounts {
             schema: "public".to_owned(),
             link_base_url: base.to_owned(),
             activation_path: "/activate".to_owned(),

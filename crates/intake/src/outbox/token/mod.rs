@@ -16,8 +16,8 @@ mod mail;
 mod mint;
 
 pub(super) use keys::TokenKeys;
-pub use link::LinkKey;
 pub(super) use link::SignedLink;
+pub use link::TokenLinkKey;
 pub(super) use mail::{SealedMail, TokenMailer};
 pub(super) use mint::sha256;
 use mint::{TokenMint, hex};

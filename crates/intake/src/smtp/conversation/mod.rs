@@ -14,7 +14,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use postway_domain::{EmailAddress, dsn::DsnWishes};
 
 use super::{
-    authenticator::{Denied, OpenNetwork, SmtpCredentials},
+    authenticator::{OpenNetwork, SmtpCredentials, SmtpDenial},
     body::IncomingMail,
     command,
     data::DataReader,
@@ -223,7 +223,7 @@ impl SmtpConversation {
     }
 
     /// Continues a SCRAM login with the data for its user name; `nonce` is the server's half of the nonce.
-    pub(super) fn set_scram_offer(&mut self, offer: Result<ScramOffer, Denied>, nonce: &str) {
+    pub(super) fn set_scram_offer(&mut self, offer: Result<ScramOffer, SmtpDenial>, nonce: &str) {
         let ConversationStage::LookingUp(hello) =
             std::mem::replace(&mut self.stage, ConversationStage::Command)
         else {
@@ -264,7 +264,7 @@ impl SmtpConversation {
     }
 
     /// Continues after a key was checked.
-    pub(super) fn key_checked(&mut self, verdict: Result<(), Denied>) {
+    pub(super) fn key_checked(&mut self, verdict: Result<(), SmtpDenial>) {
         let judging = std::mem::replace(&mut self.stage, ConversationStage::Command);
         match (verdict, judging) {
             (Ok(()), ConversationStage::CheckingKey(Some(words))) => {
@@ -281,17 +281,17 @@ impl SmtpConversation {
         SubmissionReply::new(235, "2.7.0", "welcome").write(&mut self.output);
     }
 
-    fn deny(&mut self, denied: Denied) {
+    fn deny(&mut self, denied: SmtpDenial) {
         let reply = match denied {
-            Denied::Refused(why) => {
+            SmtpDenial::Refused(why) => {
                 self.wrong_keys += 1;
                 SubmissionReply::with_text(535, "5.7.8", &why)
             }
-            Denied::Later(why) => {
+            SmtpDenial::Later(why) => {
                 self.wrong_keys += 1;
                 SubmissionReply::with_text(454, "4.7.0", &why)
             }
-            Denied::Unavailable(_) => {
+            SmtpDenial::Unavailable(_) => {
                 SubmissionReply::new(454, "4.7.0", "keys cannot be looked up now: try again later")
             }
         };

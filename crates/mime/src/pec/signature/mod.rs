@@ -36,7 +36,7 @@ use crate::reader::{MediaType, ReadMail};
 
 /// The result of verifying the signature of a mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Signature {
+pub enum SignatureCheck {
     /// The mail is from the author in `From`, and unchanged.
     Verified {
         /// The address that the certificate names.
@@ -97,21 +97,21 @@ impl From<asn1::MalformedAsn1> for SignatureDoubt {
 }
 
 /// Verifies the signature of a mail. `at` is when the mail was received.
-pub fn verify(raw: &[u8], trust: &TrustStore, at: Time) -> Signature {
+pub fn verify(raw: &[u8], trust: &TrustStore, at: Time) -> SignatureCheck {
     let read = ReadMail::read(raw);
     let mail = PecPart::from_mail(&read);
     let judged = match find_signature(&read) {
-        None => return Signature::Absent,
+        None => return SignatureCheck::Absent,
         Some(Err(doubt)) => Err(doubt),
         Some(Ok((bytes, content))) => match cms::read(&bytes) {
-            Ok(None) => return Signature::Absent,
+            Ok(None) => return SignatureCheck::Absent,
             Ok(Some(data)) => judge::judge(&data, content, mail.from(), trust, at),
             Err(malformed) => Err(malformed.into()),
         },
     };
     match judged {
-        Ok(signer) => Signature::Verified { signer },
-        Err(doubt) => Signature::Unverified { why: doubt.to_string() },
+        Ok(signer) => SignatureCheck::Verified { signer },
+        Err(doubt) => SignatureCheck::Unverified { why: doubt.to_string() },
     }
 }
 

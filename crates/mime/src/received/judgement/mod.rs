@@ -13,7 +13,7 @@
 //!   `no-reply@`, counts only if the mail returns another one.
 //! - Signs of a conversation weigh against a report.
 //!
-//! A report with a machine-readable part, or in a known format, is weighed in the same way; those features
+//! A report with a machine-readable part, or in a known format, is run_heavy in the same way; those features
 //! weigh most. `inspect --why` lists all features.
 
 pub(super) mod header;

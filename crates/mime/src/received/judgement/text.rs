@@ -5,7 +5,7 @@ use super::super::diagnosis;
 use super::super::mail::{ReportMail, ReportPartKind};
 use super::super::notice_words::NoticeWords;
 use super::super::original_message;
-use super::super::reason::{self, Reason};
+use super::super::reason::{self, ReportReason};
 use super::{FeatureFamily, ReportJudgement};
 
 /// How many lines are searched for a session or a quotation.
@@ -15,16 +15,16 @@ const LINES_MAX: usize = 500;
 const QUOTED_LINES_MIN: usize = 3;
 
 /// Reasons that hardly anything but a mail system names; phrases of the others occur in ordinary mail.
-const TELLING: [Reason; 9] = [
-    Reason::UserUnknown,
-    Reason::HostUnknown,
-    Reason::MailboxFull,
-    Reason::AccountDisabled,
-    Reason::HasMoved,
-    Reason::MessageTooBig,
-    Reason::NotAccepting,
-    Reason::RelayDenied,
-    Reason::SenderRejected,
+const TELLING: [ReportReason; 9] = [
+    ReportReason::UserUnknown,
+    ReportReason::HostUnknown,
+    ReportReason::MailboxFull,
+    ReportReason::AccountDisabled,
+    ReportReason::HasMoved,
+    ReportReason::MessageTooBig,
+    ReportReason::NotAccepting,
+    ReportReason::RelayDenied,
+    ReportReason::SenderRejected,
 ];
 
 /// Weighs the parts of a mail, and the returned mail `below` its text.

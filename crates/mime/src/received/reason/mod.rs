@@ -7,7 +7,7 @@
 //! A bad address needs proof, because it suppresses a recipient: "no such user" counts if the status is about
 //! the address or if it is the reply to RCPT. After the content, or from an unknown source, it may come from
 //! a filter that pretends the user does not exist, as those of mobile carriers do; that is
-//! [`Reason::Filtered`].
+//! [`ReportReason::Filtered`].
 
 mod phrases;
 mod status;
@@ -19,11 +19,11 @@ macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
         /// Why a mail did not arrive, or what else a report is about.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum Reason {
+        pub enum ReportReason {
             $($(#[$doc])* $name,)*
         }
 
-        impl Reason {
+        impl ReportReason {
             /// The name in the API.
             pub fn as_str(self) -> &'static str {
                 match self {
@@ -111,7 +111,7 @@ reasons! {
     Undefined = "undefined",
 }
 
-impl Reason {
+impl ReportReason {
     /// Whether the address itself is bad. `is_transient` is the class of the failure.
     pub(super) fn is_hard(self, is_transient: bool) -> bool {
         match self {
@@ -140,7 +140,7 @@ pub(super) struct FailureEvidence<'a> {
 }
 
 /// Decides the most likely reason.
-pub(super) fn decide(evidence: FailureEvidence<'_>) -> Reason {
+pub(super) fn decide(evidence: FailureEvidence<'_>) -> ReportReason {
     let hits = phrases::find_phrases(evidence.text);
     let by_status = evidence.status.and_then(status::reason);
     if let Some(reason) = clear_reason(evidence, hits, by_status) {
@@ -153,17 +153,18 @@ pub(super) fn decide(evidence: FailureEvidence<'_>) -> Reason {
     }
     hinted_reason(hits)
         .or(by_status)
-        .or_else(|| evidence.program.then_some(Reason::MailerError))
+        .or_else(|| evidence.program.then_some(ReportReason::MailerError))
         .or_else(|| reason_by_code(evidence.code))
-        .or_else(|| evidence.delayed.then_some(Reason::Expired))
+        .or_else(|| evidence.delayed.then_some(ReportReason::Expired))
         .or_else(|| {
-            matches!(evidence.phase, Some(SmtpPhase::Connect | SmtpPhase::Hello)).then_some(Reason::Blocked)
+            matches!(evidence.phase, Some(SmtpPhase::Connect | SmtpPhase::Hello))
+                .then_some(ReportReason::Blocked)
         })
-        .unwrap_or(Reason::Undefined)
+        .unwrap_or(ReportReason::Undefined)
 }
 
 /// Whether a text has phrases of one of the reasons.
-pub(super) fn speaks_for(text: &[u8], reasons: &[Reason]) -> bool {
+pub(super) fn speaks_for(text: &[u8], reasons: &[ReportReason]) -> bool {
     let hits = phrases::find_phrases(text);
     reasons.iter().any(|&reason| hits.has(reason))
 }
@@ -172,105 +173,117 @@ pub(super) fn speaks_for(text: &[u8], reasons: &[Reason]) -> bool {
 fn clear_reason(
     evidence: FailureEvidence<'_>,
     hits: PhraseHits,
-    by_status: Option<Reason>,
-) -> Option<Reason> {
+    by_status: Option<ReportReason>,
+) -> Option<ReportReason> {
     if evidence.program {
-        let said = [Reason::MailboxFull, Reason::MessageTooBig].into_iter().find(|&reason| hits.has(reason));
-        return said.or(Some(Reason::MailerError));
+        let said = [ReportReason::MailboxFull, ReportReason::MessageTooBig]
+            .into_iter()
+            .find(|&reason| hits.has(reason));
+        return said.or(Some(ReportReason::MailerError));
     }
     let first = [
-        Reason::MailboxFull,
-        Reason::MessageTooBig,
-        Reason::Suppressed,
-        Reason::AccountDisabled,
-        Reason::HasMoved,
-        Reason::RelayDenied,
-        Reason::AuthFailure,
+        ReportReason::MailboxFull,
+        ReportReason::MessageTooBig,
+        ReportReason::Suppressed,
+        ReportReason::AccountDisabled,
+        ReportReason::HasMoved,
+        ReportReason::RelayDenied,
+        ReportReason::AuthFailure,
     ];
     if let Some(reason) = first.into_iter().find(|&reason| hits.has(reason)) {
         return Some(reason);
     }
-    if by_status == Some(Reason::MailboxFull) {
+    if by_status == Some(ReportReason::MailboxFull) {
         return by_status;
     }
-    let unknown = hits.has(Reason::UserUnknown);
+    let unknown = hits.has(ReportReason::UserUnknown);
     if let Some(reason) = hits.certain() {
         return Some(reason);
     }
-    let about_us = matches!(by_status, Some(Reason::UserUnknown | Reason::HostUnknown))
+    let about_us = matches!(by_status, Some(ReportReason::UserUnknown | ReportReason::HostUnknown))
         || unknown
-        || hits.has(Reason::HostUnknown);
+        || hits.has(ReportReason::HostUnknown);
     match evidence.phase {
         // The unknown address is the sender's, not the recipient's.
-        Some(SmtpPhase::Sender) if about_us => return Some(Reason::SenderRejected),
-        Some(SmtpPhase::Hello) if about_us => return Some(Reason::Blocked),
+        Some(SmtpPhase::Sender) if about_us => return Some(ReportReason::SenderRejected),
+        Some(SmtpPhase::Hello) if about_us => return Some(ReportReason::Blocked),
         _ => {}
     }
-    let refused = [Reason::Blocked, Reason::SenderRejected, Reason::BadReputation, Reason::Spam];
+    let refused = [
+        ReportReason::Blocked,
+        ReportReason::SenderRejected,
+        ReportReason::BadReputation,
+        ReportReason::Spam,
+    ];
     match by_status {
-        Some(Reason::UserUnknown) if !refused.iter().any(|&reason| hits.has(reason)) => {
-            return Some(Reason::UserUnknown);
+        Some(ReportReason::UserUnknown) if !refused.iter().any(|&reason| hits.has(reason)) => {
+            return Some(ReportReason::UserUnknown);
         }
-        Some(Reason::AccountDisabled | Reason::HasMoved) => return by_status,
-        _ if unknown && evidence.phase == Some(SmtpPhase::Recipient) => return Some(Reason::UserUnknown),
+        Some(ReportReason::AccountDisabled | ReportReason::HasMoved) => return by_status,
+        _ if unknown && evidence.phase == Some(SmtpPhase::Recipient) => {
+            return Some(ReportReason::UserUnknown);
+        }
         _ => {}
     }
-    let second = [Reason::BadReputation, Reason::MissingReverseDns, Reason::NotCompliant];
+    let second = [ReportReason::BadReputation, ReportReason::MissingReverseDns, ReportReason::NotCompliant];
     if let Some(reason) = second.into_iter().find(|&reason| hits.has(reason)) {
         return Some(reason);
     }
-    if hits.has(Reason::HostUnknown) && !matches!(evidence.status, Some(status) if status.starts_with('4')) {
-        return Some(Reason::HostUnknown);
+    if hits.has(ReportReason::HostUnknown)
+        && !matches!(evidence.status, Some(status) if status.starts_with('4'))
+    {
+        return Some(ReportReason::HostUnknown);
     }
     let early = matches!(
         evidence.phase,
         Some(SmtpPhase::Connect | SmtpPhase::Hello | SmtpPhase::Sender | SmtpPhase::Recipient)
     );
-    if (hits.has(Reason::Filtered) && (!early || by_status == Some(Reason::Filtered))) || (unknown && !early)
+    if (hits.has(ReportReason::Filtered) && (!early || by_status == Some(ReportReason::Filtered)))
+        || (unknown && !early)
     {
-        return Some(Reason::Filtered);
+        return Some(ReportReason::Filtered);
     }
     let third = [
-        Reason::SenderRejected,
-        Reason::NotAccepting,
-        Reason::Spam,
-        Reason::RateLimited,
-        Reason::Blocked,
-        Reason::Virus,
+        ReportReason::SenderRejected,
+        ReportReason::NotAccepting,
+        ReportReason::Spam,
+        ReportReason::RateLimited,
+        ReportReason::Blocked,
+        ReportReason::Virus,
     ];
     third.into_iter().find(|&reason| hits.has(reason))
 }
 
 /// The reason that the text hints at.
-fn hinted_reason(hits: PhraseHits) -> Option<Reason> {
+fn hinted_reason(hits: PhraseHits) -> Option<ReportReason> {
     let hints = [
-        Reason::Policy,
-        Reason::Security,
-        Reason::Deferred,
-        Reason::SystemFull,
-        Reason::SystemError,
-        Reason::Network,
-        Reason::Expired,
-        Reason::ContentRejected,
-        Reason::SyntaxError,
-        Reason::MailerError,
-        Reason::Filtered,
+        ReportReason::Policy,
+        ReportReason::Security,
+        ReportReason::Deferred,
+        ReportReason::SystemFull,
+        ReportReason::SystemError,
+        ReportReason::Network,
+        ReportReason::Expired,
+        ReportReason::ContentRejected,
+        ReportReason::SyntaxError,
+        ReportReason::MailerError,
+        ReportReason::Filtered,
     ];
     hints.into_iter().find(|&reason| hits.has(reason))
 }
 
 /// The reason that the reply code means (RFC 5321, RFC 5248, RFC 7504), if it is specific.
-fn reason_by_code(code: Option<u16>) -> Option<Reason> {
+fn reason_by_code(code: Option<u16>) -> Option<ReportReason> {
     Some(match code? {
-        421 | 450 => Reason::Deferred,
-        451 => Reason::SystemError,
-        452 => Reason::SystemFull,
-        500..=504 | 555 => Reason::SyntaxError,
-        521 | 556 => Reason::NotAccepting,
-        523 | 524 | 530 | 534 | 535 | 538 => Reason::Security,
-        525 => Reason::AccountDisabled,
-        551 => Reason::HasMoved,
-        552 => Reason::MailboxFull,
+        421 | 450 => ReportReason::Deferred,
+        451 => ReportReason::SystemError,
+        452 => ReportReason::SystemFull,
+        500..=504 | 555 => ReportReason::SyntaxError,
+        521 | 556 => ReportReason::NotAccepting,
+        523 | 524 | 530 | 534 | 535 | 538 => ReportReason::Security,
+        525 => ReportReason::AccountDisabled,
+        551 => ReportReason::HasMoved,
+        552 => ReportReason::MailboxFull,
         _ => return None,
     })
 }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-use super::Reason;
+use super::ReportReason;
 
 /// The longest text that is searched: a server's text is far shorter, and a report may quote a whole mail.
 const SEARCHED_OCTETS_MAX: usize = 8 * 1024;
@@ -23,22 +23,22 @@ const PAIRS_MAX: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct PhraseHits {
     found: u64,
-    certain: Option<Reason>,
+    certain: Option<ReportReason>,
 }
 
 impl PhraseHits {
     /// Whether the text has a phrase of that reason.
-    pub(super) fn has(self, reason: Reason) -> bool {
+    pub(super) fn has(self, reason: ReportReason) -> bool {
         self.found & bit(reason) != 0
     }
 
     /// The reason that the text leaves no doubt about, whatever the source and the phase.
-    pub(super) fn certain(self) -> Option<Reason> {
+    pub(super) fn certain(self) -> Option<ReportReason> {
         self.certain
     }
 }
 
-fn bit(reason: Reason) -> u64 {
+fn bit(reason: ReportReason) -> u64 {
     1 << reason as u64
 }
 
@@ -46,13 +46,13 @@ fn bit(reason: Reason) -> u64 {
 #[derive(Debug, Clone, Copy)]
 enum PatternMeaning {
     /// A whole phrase.
-    Phrase(Reason),
+    Phrase(ReportReason),
     /// A phrase that leaves no doubt.
-    Certain(Reason),
+    Certain(ReportReason),
     /// The beginning of the pair with that number.
     Beginning(usize),
     /// The end of the pair with that number.
-    End(usize, Reason),
+    End(usize, ReportReason),
 }
 
 struct ReasonPhraseTable {
@@ -63,12 +63,12 @@ struct ReasonPhraseTable {
 static TABLE: LazyLock<ReasonPhraseTable> = LazyLock::new(|| {
     let mut patterns: Vec<&str> = Vec::new();
     let mut meanings = Vec::new();
-    let mut reason = Reason::Undefined;
+    let mut reason = ReportReason::Undefined;
     let mut pairs = 0;
     for line in include_str!("phrases.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
     {
         if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-            reason = Reason::named(name).expect("a heading of the table is the name of a reason");
+            reason = ReportReason::named(name).expect("a heading of the table is the name of a reason");
         } else if let Some(phrase) = line.strip_prefix("! ") {
             patterns.push(phrase);
             meanings.push(PatternMeaning::Certain(reason));
@@ -131,23 +131,23 @@ mod tests {
         let found = find_phrases(
             b"550 5.1.1 <a@example.org>: Recipient address rejected: USER UNKNOWN in local table",
         );
-        assert!(found.has(Reason::UserUnknown));
-        assert!(!found.has(Reason::MailboxFull));
+        assert!(found.has(ReportReason::UserUnknown));
+        assert!(!found.has(ReportReason::MailboxFull));
         assert_eq!(found.certain(), None);
     }
 
     #[test]
     fn pairs_need_their_order_and_one_sentence() {
-        assert!(find_phrases(b"mailbox a@example.org does not exist").has(Reason::UserUnknown));
-        assert!(!find_phrases(b"does not exist, the mailbox").has(Reason::UserUnknown));
-        assert!(!find_phrases(b"the host said: 550 unknown").has(Reason::HostUnknown));
+        assert!(find_phrases(b"mailbox a@example.org does not exist").has(ReportReason::UserUnknown));
+        assert!(!find_phrases(b"does not exist, the mailbox").has(ReportReason::UserUnknown));
+        assert!(!find_phrases(b"the host said: 550 unknown").has(ReportReason::HostUnknown));
     }
 
     #[test]
     fn some_phrases_leave_no_doubt() {
         assert_eq!(
             find_phrases(b"dd This user doesn't have a example account").certain(),
-            Some(Reason::UserUnknown)
+            Some(ReportReason::UserUnknown)
         );
     }
 

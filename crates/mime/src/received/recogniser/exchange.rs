@@ -14,8 +14,8 @@ use super::super::address;
 use super::super::bytes::{after, contains, find, lines, starts_with, trim};
 use super::super::dsn::RECIPIENTS_MAX;
 use super::super::partial_finding::PartialFinding;
-use super::super::reason::Reason;
-use super::super::report::Action;
+use super::super::reason::ReportReason;
+use super::super::report::ReportedAction;
 use super::ReportText;
 
 const HEADINGS: &[&[u8]] = &[
@@ -67,7 +67,7 @@ fn read(text: &[u8]) -> Vec<PartialFinding> {
         if let Some(address) = recipient(words) {
             if findings.len() < RECIPIENTS_MAX && !findings.iter().any(|finding| finding.address == address) {
                 let mut finding = PartialFinding::new(address, b"");
-                finding.action = Some(Action::Failed);
+                finding.action = Some(ReportedAction::Failed);
                 findings.push(finding);
             }
         } else if let Some(finding) = findings.last_mut() {
@@ -101,16 +101,16 @@ fn recipient(words: &[u8]) -> Option<String> {
 }
 
 /// The reason by the connector's error numbers (MAPI).
-fn by_number(words: &[u8]) -> Option<Reason> {
-    let numbers: [(&[u8], Reason); 8] = [
-        (b"000C05A6", Reason::UserUnknown),
-        (b"000C0595", Reason::Filtered),
-        (b"00010256", Reason::SystemError),
-        (b"000D06B5", Reason::SystemError),
-        (b"00120270", Reason::Network),
-        (b"00050311", Reason::ContentRejected),
-        (b"000502CC", Reason::ContentRejected),
-        (b"000B0981", Reason::Security),
+fn by_number(words: &[u8]) -> Option<ReportReason> {
+    let numbers: [(&[u8], ReportReason); 8] = [
+        (b"000C05A6", ReportReason::UserUnknown),
+        (b"000C0595", ReportReason::Filtered),
+        (b"00010256", ReportReason::SystemError),
+        (b"000D06B5", ReportReason::SystemError),
+        (b"00120270", ReportReason::Network),
+        (b"00050311", ReportReason::ContentRejected),
+        (b"000502CC", ReportReason::ContentRejected),
+        (b"000B0981", ReportReason::Security),
     ];
     numbers.into_iter().find(|(number, _)| contains(words, number)).map(|(_, reason)| reason)
 }

@@ -15,7 +15,7 @@ use super::super::address;
 use super::super::bytes::{contains, find, indent, lines, starts_with, trim};
 use super::super::dsn::RECIPIENTS_MAX;
 use super::super::partial_finding::PartialFinding;
-use super::super::report::Action;
+use super::super::report::ReportedAction;
 use super::ReportText;
 use crate::reader::unfold;
 
@@ -75,7 +75,7 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
         name_from_header(&mut findings, failed, text.report);
     }
     for finding in &mut findings {
-        finding.action = Some(if delayed { Action::Delayed } else { Action::Failed });
+        finding.action = Some(if delayed { ReportedAction::Delayed } else { ReportedAction::Failed });
     }
     Some(findings)
 }

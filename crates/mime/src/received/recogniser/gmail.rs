@@ -12,8 +12,8 @@
 use super::super::address;
 use super::super::bytes::{find, lines, trim};
 use super::super::partial_finding::PartialFinding;
-use super::super::reason::Reason;
-use super::super::report::Action;
+use super::super::reason::ReportReason;
+use super::super::report::ReportedAction;
 use super::ReportText;
 use crate::reader::unfold;
 
@@ -46,7 +46,7 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     }
     for finding in &mut findings {
         finding.add(&words);
-        finding.action = Some(if delayed { Action::Delayed } else { Action::Failed });
+        finding.action = Some(if delayed { ReportedAction::Delayed } else { ReportedAction::Failed });
     }
     Some(findings)
 }
@@ -60,8 +60,8 @@ fn group(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     let findings = failed.split(|&b| b == b',').filter_map(address::first).map(|address| {
         let is_group = address.ends_with("@googlegroups.com") || text.says(b"groups.google.com");
         let mut finding = PartialFinding::new(address, text.report);
-        finding.action = Some(Action::Failed);
-        finding.reason = is_group.then_some(Reason::Filtered);
+        finding.action = Some(ReportedAction::Failed);
+        finding.reason = is_group.then_some(ReportReason::Filtered);
         finding
     });
     Some(findings.collect())

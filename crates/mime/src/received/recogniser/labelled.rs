@@ -8,7 +8,7 @@ use super::super::address;
 use super::super::bytes::{find, lines, starts_with, trim};
 use super::super::dsn::RECIPIENTS_MAX;
 use super::super::partial_finding::PartialFinding;
-use super::super::reason::Reason;
+use super::super::reason::ReportReason;
 use super::ReportText;
 
 /// Labels and phrases right before the address of a failed recipient, in lower case.
@@ -142,7 +142,7 @@ fn read_label(words: &[u8]) -> RecipientLabel {
 }
 
 /// The reason by phrases that only these servers use, which say explicitly that the address is bad.
-fn own_reason(words: &[u8]) -> Option<Reason> {
+fn own_reason(words: &[u8]) -> Option<ReportReason> {
     let own: [&[u8]; 3] = [b"invalid final delivery userid", b"unknown user:", b"unknown local user:"];
-    own.iter().any(|phrase| starts_with(words, phrase)).then_some(Reason::UserUnknown)
+    own.iter().any(|phrase| starts_with(words, phrase)).then_some(ReportReason::UserUnknown)
 }

@@ -10,7 +10,7 @@
 use super::super::address;
 use super::super::bytes::{contains, find, lines, starts_with, trim};
 use super::super::partial_finding::PartialFinding;
-use super::super::report::Action;
+use super::super::report::ReportedAction;
 use super::ReportText;
 
 /// Headings above the addresses, each of which is on a separate line, with text after a colon or below.
@@ -40,7 +40,7 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     let delayed =
         text.says(b"is delayed for more than") || text.says(b"subject: delivery status notification: warn");
     for finding in &mut findings {
-        finding.action = Some(if delayed { Action::Delayed } else { Action::Failed });
+        finding.action = Some(if delayed { ReportedAction::Delayed } else { ReportedAction::Failed });
     }
     Some(findings)
 }

@@ -3,8 +3,8 @@
 use super::super::address;
 use super::super::bytes::{find, lines};
 use super::super::partial_finding::PartialFinding;
-use super::super::reason::Reason;
-use super::super::report::Action;
+use super::super::reason::ReportReason;
+use super::super::report::ReportedAction;
 use super::ReportText;
 
 pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
@@ -15,20 +15,20 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
         // This is a mail to the list.
         return None;
     }
-    let refusals: [(&[u8], Reason); 7] = [
-        (b"you are not a member of this mailing list", Reason::SenderRejected),
-        (b"are not member", Reason::SenderRejected),
-        (b"you are not allowed to post", Reason::SenderRejected),
-        (b"duplicated message-id", Reason::SystemError),
-        (b"loop back", Reason::SystemError),
-        (b"fml server detected a loop", Reason::SystemError),
-        (b"the mail is too big", Reason::MessageTooBig),
+    let refusals: [(&[u8], ReportReason); 7] = [
+        (b"you are not a member of this mailing list", ReportReason::SenderRejected),
+        (b"are not member", ReportReason::SenderRejected),
+        (b"you are not allowed to post", ReportReason::SenderRejected),
+        (b"duplicated message-id", ReportReason::SystemError),
+        (b"loop back", ReportReason::SystemError),
+        (b"fml server detected a loop", ReportReason::SystemError),
+        (b"the mail is too big", ReportReason::MessageTooBig),
     ];
     let (phrase, reason) = refusals.into_iter().find(|(phrase, _)| text.says(phrase))?;
     let line = lines(text.report).find(|line| find(line, phrase).is_some())?;
     let address = address::first(line).or_else(|| address::first(text.report))?;
     let mut finding = PartialFinding::new(address, line);
     finding.reason = Some(reason);
-    finding.action = Some(Action::Failed);
+    finding.action = Some(ReportedAction::Failed);
     Some(vec![finding])
 }

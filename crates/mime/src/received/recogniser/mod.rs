@@ -27,8 +27,8 @@ use super::judgement::{FeatureFamily, ReportJudgement};
 use super::mail::ReportMail;
 use super::notice_words::{NoticeWords, notice_words};
 use super::partial_finding::PartialFinding;
-use super::reason::Reason;
-use super::report::{Kind, Original};
+use super::reason::ReportReason;
+use super::report::{OriginalMessage, ReportKind};
 use super::sender::SenderTraits;
 use prose::RecipientCandidate;
 
@@ -41,7 +41,7 @@ pub(super) struct ReportText<'a> {
     /// The returned mail below it, if it is in the same text.
     pub(super) below: Option<&'a [u8]>,
     /// What is known about the original mail.
-    pub(super) original: &'a Original,
+    pub(super) original: &'a OriginalMessage,
     /// The text on one line, for phrases that a line break divides.
     flat: OnceCell<String>,
     notice: OnceCell<NoticeWords>,
@@ -55,7 +55,7 @@ impl<'a> ReportText<'a> {
         mail: &'a ReportMail<'a>,
         sender: SenderTraits,
         (report, below): (&'a [u8], Option<&'a [u8]>),
-        original: &'a Original,
+        original: &'a OriginalMessage,
     ) -> Self {
         Self { mail, sender, report, below, original, flat: OnceCell::new(), notice: OnceCell::new() }
     }
@@ -92,7 +92,7 @@ pub(super) struct RecognisedReport {
     pub(super) name: &'static str,
     pub(super) findings: Vec<PartialFinding>,
     /// The kind of the report, if the format states it apart from the recipients.
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<ReportKind>,
     /// The type of a complaint.
     pub(super) feedback_type: Option<String>,
     /// The Message-ID of the original mail.
@@ -113,7 +113,7 @@ const RECOGNISERS: &[(&str, Recogniser)] = &[
     ("mailing_list", mailing_list::recognise),
 ];
 
-/// Tries the recognisers, and adds the result to the judgement. The weighed addresses are stored in
+/// Tries the recognisers, and adds the result to the judgement. The run_heavy addresses are stored in
 /// `candidates`.
 pub(super) fn recognise(
     text: &ReportText<'_>,
@@ -148,7 +148,7 @@ impl RecognisedReport {
         findings.truncate(super::dsn::RECIPIENTS_MAX);
         if field_contains(text.mail.header(), b"x-spasign", b"ng") {
             // The mark of a mobile carrier's filter, which outweighs its text.
-            findings.iter_mut().for_each(|finding| finding.reason = Some(Reason::Filtered));
+            findings.iter_mut().for_each(|finding| finding.reason = Some(ReportReason::Filtered));
         }
         Self { name, findings, kind: None, feedback_type: None, message_id: None }
     }

@@ -6,8 +6,8 @@ use super::super::bytes::find;
 use super::super::diagnosis::EnhancedStatus;
 use super::super::dsn::RECIPIENTS_MAX;
 use super::super::partial_finding::PartialFinding;
-use super::super::reason::Reason;
-use super::super::report::{Action, Kind};
+use super::super::reason::ReportReason;
+use super::super::report::{ReportKind, ReportedAction};
 use super::{RecognisedReport, ReportText};
 
 /// Reads a notification; `None` if the mail is not one.
@@ -18,10 +18,10 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<RecognisedReport> {
     let value = read(text.report)?;
     let event = value.get("notificationType").or_else(|| value.get("eventType"))?.as_str()?;
     let (kind, list) = match event {
-        "Bounce" => (Kind::Bounce, "/bounce/bouncedRecipients"),
-        "Complaint" => (Kind::Complaint, "/complaint/complainedRecipients"),
-        "Delivery" => (Kind::Success, "/delivery/recipients"),
-        "DeliveryDelay" => (Kind::Delay, "/deliveryDelay/delayedRecipients"),
+        "Bounce" => (ReportKind::Bounce, "/bounce/bouncedRecipients"),
+        "Complaint" => (ReportKind::Complaint, "/complaint/complainedRecipients"),
+        "Delivery" => (ReportKind::Success, "/delivery/recipients"),
+        "DeliveryDelay" => (ReportKind::Delay, "/deliveryDelay/delayedRecipients"),
         _ => return None,
     };
     let string = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
@@ -68,18 +68,18 @@ fn recipient(entry: &Value, whole: &Value) -> Option<PartialFinding> {
         .and_then(Value::as_str)
         .and_then(|status| EnhancedStatus::leading(status.as_bytes()));
     finding.action = match entry.get("action").and_then(Value::as_str) {
-        Some("delayed") => Some(Action::Delayed),
-        Some(_) => Some(Action::Failed),
-        None if whole.get("delivery").is_some() => Some(Action::Delivered),
-        None if whole.get("deliveryDelay").is_some() => Some(Action::Delayed),
+        Some("delayed") => Some(ReportedAction::Delayed),
+        Some(_) => Some(ReportedAction::Failed),
+        None if whole.get("delivery").is_some() => Some(ReportedAction::Delivered),
+        None if whole.get("deliveryDelay").is_some() => Some(ReportedAction::Delayed),
         None => None,
     };
     let subtype = whole.pointer("/bounce/bounceSubType").and_then(Value::as_str);
     finding.reason = match subtype {
-        Some("Suppressed" | "OnAccountSuppressionList") => Some(Reason::Suppressed),
-        Some("MailboxFull") => Some(Reason::MailboxFull),
-        Some("MessageTooLarge") => Some(Reason::MessageTooBig),
-        Some("NoEmail") => Some(Reason::UserUnknown),
+        Some("Suppressed" | "OnAccountSuppressionList") => Some(ReportReason::Suppressed),
+        Some("MailboxFull") => Some(ReportReason::MailboxFull),
+        Some("MessageTooLarge") => Some(ReportReason::MessageTooBig),
+        Some("NoEmail") => Some(ReportReason::UserUnknown),
         _ => None,
     };
     Some(finding)

@@ -17,7 +17,7 @@ use super::super::address;
 use super::super::bytes::{after, contains, lines, starts_with, trim};
 use super::super::dsn::RECIPIENTS_MAX;
 use super::super::partial_finding::PartialFinding;
-use super::super::report::Action;
+use super::super::report::ReportedAction;
 use super::ReportText;
 
 const ADDRESSES: &[&[u8]] = &[
@@ -55,7 +55,7 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     let mut findings: Vec<PartialFinding> = Vec::new();
     let mut transcript = Vec::new();
     let mut section = SendmailSection::Before;
-    let mut action = Action::Failed;
+    let mut action = ReportedAction::Failed;
     for line in lines(text.report) {
         let words = trim(line);
         if words.starts_with(b"--")
@@ -65,11 +65,11 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
             if ADDRESSES.iter().any(|heading| contains(words, heading)) {
                 section = SendmailSection::Addresses;
                 action = if contains(words, b"successful") {
-                    Action::Delivered
+                    ReportedAction::Delivered
                 } else if contains(words, b"transient") {
-                    Action::Delayed
+                    ReportedAction::Delayed
                 } else {
-                    Action::Failed
+                    ReportedAction::Failed
                 };
             } else if TRANSCRIPT.iter().any(|heading| contains(words, heading)) {
                 section = SendmailSection::Transcript;
@@ -87,7 +87,7 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
 }
 
 /// Reads a line of the list of addresses.
-fn read_address(words: &[u8], action: Action, findings: &mut Vec<PartialFinding>) {
+fn read_address(words: &[u8], action: ReportedAction, findings: &mut Vec<PartialFinding>) {
     if starts_with(words, b"(reason:") || starts_with(words, b"(expanded from:") {
         let Some(finding) = findings.last_mut() else { return };
         match after(words, b"expanded from:") {
@@ -146,7 +146,7 @@ fn read_transcript(transcript: &[&[u8]], findings: &mut Vec<PartialFinding>) {
                 && !findings.iter().any(|finding| finding.address == address)
             {
                 let mut finding = PartialFinding::new(address, b"");
-                finding.action = Some(Action::Failed);
+                finding.action = Some(ReportedAction::Failed);
                 findings.push(finding);
             }
         }

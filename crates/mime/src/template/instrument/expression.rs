@@ -7,7 +7,7 @@ use minijinja::machinery::Span;
 use minijinja::machinery::ast::{BinOp, BinOpKind, CallArg, Expr, Filter, Spanned, Test};
 
 use super::{TemplateEdit, TemplateWalk, end, refused, start};
-use crate::template::{TemplateErrorKind as Kind, TemplateFault, allowance::SCALAR_FILTERS, sandbox};
+use crate::template::{TemplateErrorKind as ReportKind, TemplateFault, allowance::SCALAR_FILTERS, sandbox};
 
 /// The number of terms of a sum between two measurements: each measurement adds a level of brackets, and the
 /// parser allows few.
@@ -233,5 +233,5 @@ fn root(expression: &Expr<'_>) -> Option<usize> {
 }
 
 fn unreadable() -> TemplateFault {
-    TemplateFault::new(Kind::Syntax, "an expression cannot be read: write it in a simpler way")
+    TemplateFault::new(ReportKind::Syntax, "an expression cannot be read: write it in a simpler way")
 }

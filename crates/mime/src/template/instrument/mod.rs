@@ -22,7 +22,7 @@ use minijinja::machinery::ast::{Expr, Stmt};
 use minijinja::machinery::{Span, parse};
 use minijinja::syntax::SyntaxConfig;
 
-use super::{TemplateErrorKind as Kind, TemplateFault, syntax};
+use super::{TemplateErrorKind as ReportKind, TemplateFault, syntax};
 
 /// A source that is safe to compile and run.
 #[derive(Debug)]
@@ -165,7 +165,7 @@ impl<'s> TemplateWalk<'s> {
         let line = usize::from(name.span().start_line);
         let Some(names) = names.filter(|names| !names.is_empty()) else {
             let message = format!("the name in {{% {statement} %}} is computed: write it as a string");
-            return Err(TemplateFault::new(Kind::Syntax, message).at(line));
+            return Err(TemplateFault::new(ReportKind::Syntax, message).at(line));
         };
         self.references.push(TemplateReference { names, may_be_missing, line });
         Ok(())
@@ -177,7 +177,7 @@ impl<'s> TemplateWalk<'s> {
 }
 
 fn refused(span: Span, message: String) -> TemplateFault {
-    TemplateFault::new(Kind::Syntax, message).at(usize::from(span.start_line))
+    TemplateFault::new(ReportKind::Syntax, message).at(usize::from(span.start_line))
 }
 
 fn start(span: Span) -> usize {

@@ -8,7 +8,7 @@ use super::*;
 #[test]
 fn loops_run_out_of_steps() {
     let nested = "{% for a in range(1000) %}{% for b in range(1000) %}{% endfor %}{% endfor %}";
-    assert_eq!(fails(nested, json!({})).kind, Kind::TooLong);
+    assert_eq!(fails(nested, json!({})).kind, ReportKind::TooLong);
 }
 
 #[test]
@@ -42,12 +42,12 @@ fn growth_is_stopped_whatever_its_way() {
         "{{ range(9000)|zip(range(9000), range(9000), range(9000), range(9000), range(9000), range(9000)) }}".into(),
     ] {
         let error = fails(&template, json!({"big": "x".repeat(100_000)}));
-        assert!(matches!(error.kind, Kind::TooLarge | Kind::TooLong | Kind::TooDeep), "{template:.80}: {error}");
+        assert!(matches!(error.kind, ReportKind::TooLarge | ReportKind::TooLong | ReportKind::TooDeep), "{template:.80}: {error}");
     }
-    assert_eq!(fails("{{ 'x' * 1000000000 }}", json!({})).kind, Kind::Value);
-    assert_eq!(fails("{{ [1] * 1000000000 }}", json!({})).kind, Kind::Value);
-    assert_eq!(fails("{{ [[1], [2]]|map('chain', big) }}", json!({"big": [1]})).kind, Kind::Value);
-    assert_eq!(fails("x", json!({"big": "x".repeat(9_000_000)})).kind, Kind::TooLarge);
+    assert_eq!(fails("{{ 'x' * 1000000000 }}", json!({})).kind, ReportKind::Value);
+    assert_eq!(fails("{{ [1] * 1000000000 }}", json!({})).kind, ReportKind::Value);
+    assert_eq!(fails("{{ [[1], [2]]|map('chain', big) }}", json!({"big": [1]})).kind, ReportKind::Value);
+    assert_eq!(fails("x", json!({"big": "x".repeat(9_000_000)})).kind, ReportKind::TooLarge);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn depth_is_stopped_whatever_its_way() {
         ["1+", "1*", "1~", "not ", "-", "a.b.", "a|upper|", "a[0]", "1 if 1 else ", "(", "[", "1 and "];
     for link in chains {
         let error = source("t", &format!("{{{{ {}1 }}}}", link.repeat(5_000))).check().unwrap_err();
-        assert!(matches!(error.kind, Kind::TooDeep | Kind::Syntax), "{link}: {error}");
+        assert!(matches!(error.kind, ReportKind::TooDeep | ReportKind::Syntax), "{link}: {error}");
     }
     for source_text in [
         format!("{}{}", "{% if 1 %}".repeat(5_000), "{% endif %}".repeat(5_000)),
@@ -65,16 +65,16 @@ fn depth_is_stopped_whatever_its_way() {
         assert!(source("t", &source_text).check().is_err());
     }
     let nested = format!("{{% set x = 1 %}}{}{{{{ x }}}}", "{% set x = [x] %}".repeat(5_000));
-    assert_eq!(fails(&nested, json!({})).kind, Kind::TooDeep);
+    assert_eq!(fails(&nested, json!({})).kind, ReportKind::TooDeep);
     let lazy = format!("{{% set x = [1, 2] %}}{}{{{{ x }}}}", "{% set x = x|reverse %}".repeat(5_000));
     assert_eq!(html(&lazy, json!({})).unwrap(), "[1, 2]");
     let slices = format!("{{% set x = [1, 2] %}}{}{{{{ x }}}}", "{% set x = x[0:] %}".repeat(5_000));
     assert_eq!(html(&slices, json!({})).unwrap(), "[1, 2]");
     let endless = "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}";
-    assert_eq!(fails(endless, json!({})).kind, Kind::TooDeep);
-    assert_eq!(fails("{% block a %}{{ self.a() }}{% endblock %}", json!({})).kind, Kind::TooDeep);
+    assert_eq!(fails(endless, json!({})).kind, ReportKind::TooDeep);
+    assert_eq!(fails("{% block a %}{{ self.a() }}{% endblock %}", json!({})).kind, ReportKind::TooDeep);
     let tree = "{% for a in x recursive %}{{ loop(x) }}{% endfor %}";
-    assert_eq!(fails(tree, json!({"x": [1]})).kind, Kind::TooDeep);
+    assert_eq!(fails(tree, json!({"x": [1]})).kind, ReportKind::TooDeep);
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn dates_are_shown_as_asked() {
     }
     for template in ["{{ 'soon'|date }}", "{{ at|date('%!') }}", "{{ at|date(tz='Mars') }}", "{{ [1]|date }}"]
     {
-        assert_eq!(fails(template, given.clone()).kind, Kind::Value, "{template}");
+        assert_eq!(fails(template, given.clone()).kind, ReportKind::Value, "{template}");
     }
 }
 
@@ -51,6 +51,6 @@ fn money_is_exact_and_in_the_readers_form() {
         "{{ 1|money('EUR', 'xx') }}",
         "{{ 1e30|number }}",
     ] {
-        assert_eq!(fails(template, json!({})).kind, Kind::Value, "{template}");
+        assert_eq!(fails(template, json!({})).kind, ReportKind::Value, "{template}");
     }
 }

@@ -23,12 +23,12 @@ fn mjml_becomes_clean_html_and_text() {
 #[test]
 fn bad_mjml_is_reported() {
     for (body, kind) in [
-        ("<mj-nosuch/>".to_owned(), Kind::Mjml),
-        ("<mj-section>".to_owned(), Kind::Mjml),
-        ("<mj-include path=\"/etc/passwd\" />".to_owned(), Kind::Mjml),
-        ("<mj-wrapper>".repeat(10_000), Kind::TooDeep),
-        ("<mj-raw>".to_owned() + &"<x:br>".repeat(10_000), Kind::TooDeep),
-        ("<mj-raw>".to_owned() + &"<p></p>".repeat(20_000), Kind::TooLarge),
+        ("<mj-nosuch/>".to_owned(), ReportKind::Mjml),
+        ("<mj-section>".to_owned(), ReportKind::Mjml),
+        ("<mj-include path=\"/etc/passwd\" />".to_owned(), ReportKind::Mjml),
+        ("<mj-wrapper>".repeat(10_000), ReportKind::TooDeep),
+        ("<mj-raw>".to_owned() + &"<x:br>".repeat(10_000), ReportKind::TooDeep),
+        ("<mj-raw>".to_owned() + &"<p></p>".repeat(20_000), ReportKind::TooLarge),
     ] {
         let error = TemplateSet::new([mjml(&body)]).unwrap().render("m", &Map::new()).unwrap_err();
         assert_eq!(error.kind, kind, "{body:.40}: {error}");

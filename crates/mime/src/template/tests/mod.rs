@@ -6,7 +6,7 @@ mod mustachio;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use TemplateErrorKind as Kind;
+use TemplateErrorKind as ReportKind;
 
 fn source(name: &str, html: &str) -> TemplateSource {
     TemplateSource {
@@ -80,7 +80,7 @@ fn a_missing_variable_is_named_with_its_path_and_line() {
         ("{% macro m(x) %}{{ x.y }}{% endmacro %}{{ m(user) }}", "x.y"),
     ] {
         let error = fails(template, json!({"a": "x", "user": {}, "list": [1]}));
-        assert_eq!(error.kind, Kind::MissingVariable, "{template}: {error}");
+        assert_eq!(error.kind, ReportKind::MissingVariable, "{template}: {error}");
         assert!(error.message.contains(&format!("\"{name}\"")), "{template}: {error}");
     }
     assert_eq!(
@@ -123,13 +123,13 @@ fn errors_name_the_template_they_happened_in() {
     let set = TemplateSet::new([source("a", "{% include 'b' %}"), source("b", "\n{{ gone }}")]).unwrap();
     let error = set.render("a", &Map::new()).unwrap_err();
     assert_eq!((error.template.as_str(), error.part, error.line), ("b", Some("html"), Some(2)));
-    assert_eq!(error.kind, Kind::MissingVariable);
+    assert_eq!(error.kind, ReportKind::MissingVariable);
 }
 
 #[test]
 fn unknown_templates_and_parts_are_reported() {
     let unknown = TemplateSet::new([source("a", "\n{% include 'b' %}")]).unwrap_err();
-    assert_eq!(unknown.kind, Kind::UnknownTemplate);
+    assert_eq!(unknown.kind, ReportKind::UnknownTemplate);
     assert_eq!(
         unknown.to_string(),
         "template a, html, line 2: template \"b\" does not exist: create it, or correct the name"
@@ -145,7 +145,7 @@ fn unknown_templates_and_parts_are_reported() {
         .is_ok()
     );
     let set = TemplateSet::new([]).unwrap();
-    assert_eq!(set.render("x", &Map::new()).unwrap_err().kind, Kind::UnknownTemplate);
+    assert_eq!(set.render("x", &Map::new()).unwrap_err().kind, ReportKind::UnknownTemplate);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn circles_are_found_before_anything_runs() {
         ],
     ] {
         let error = TemplateSet::new(sources).unwrap_err();
-        assert_eq!(error.kind, Kind::Cyclic, "{error}");
+        assert_eq!(error.kind, ReportKind::Cyclic, "{error}");
     }
     let twice = vec![
         source("a", "{% include 'c' %}{% include 'b' %}"),
@@ -186,7 +186,7 @@ fn bad_sources_are_reported_with_their_line() {
         ("\n{% include a %}", 2),
     ] {
         let error = source("t", template).check().unwrap_err();
-        assert_eq!((error.kind, error.line), (Kind::Syntax, Some(line)), "{template}: {error}");
+        assert_eq!((error.kind, error.line), (ReportKind::Syntax, Some(line)), "{template}: {error}");
     }
     let both = TemplateSource { mjml: Some(String::new()), ..source("t", "") };
     let none = TemplateSource { html: None, ..source("t", "") };

@@ -84,7 +84,7 @@ fn our_own_language_is_text_in_mustachio() {
         "{{ .a }}",
     ] {
         let error = in_mustachio(bad).check().unwrap_err();
-        assert_eq!(error.kind, Kind::Syntax, "{bad}: {error}");
+        assert_eq!(error.kind, ReportKind::Syntax, "{bad}: {error}");
     }
 }
 
@@ -176,5 +176,5 @@ fn what_is_written_in_mustachio_is_bounded_as_everything_is() {
     let nested = "{{#each a}}{{#each ../../a}}{{#each ../../../../a}}{{.}}{{/each}}{{/each}}{{/each}}";
     let set = TemplateSet::new([in_mustachio(nested)]).unwrap();
     let error = set.render("t", &variables(json!({"a": list}))).unwrap_err();
-    assert!(matches!(error.kind, Kind::TooLong | Kind::TooLarge), "{error}");
+    assert!(matches!(error.kind, ReportKind::TooLong | ReportKind::TooLarge), "{error}");
 }

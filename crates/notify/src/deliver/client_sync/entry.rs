@@ -2,7 +2,8 @@
 //! know.
 
 use postway_domain::{
-    AccountId, Event, EventKind, Status, Time, message::reason::pec_error_code, reference::Bounce001,
+    AccountId, EventKind, MessageEvent, MessageStatus, Time, message::reason::pec_error_code,
+    reference::Bounce001,
 };
 use postway_store::record::MessageBrief;
 use serde::Serialize;
@@ -61,7 +62,7 @@ struct SyncOutcome {
 
 impl<'a> SyncEntry<'a> {
     /// The entry of an event; `None` if the event means nothing to such clients.
-    pub(super) fn new(record: &'a MessageBrief, event: &Event, deferred: bool) -> Option<Self> {
+    pub(super) fn new(record: &'a MessageBrief, event: &MessageEvent, deferred: bool) -> Option<Self> {
         let at = Some(event.at.as_seconds());
         let sent = || ("sent", SyncOutcome { sent_ts: at, ..SyncOutcome::default() });
         let failed = || {
@@ -79,8 +80,8 @@ impl<'a> SyncEntry<'a> {
             | EventKind::Suppressed => failed(),
             EventKind::Captured => ("captured", failed().1),
             EventKind::Resolved => match record.summary.state.status() {
-                Status::Sent => sent(),
-                Status::Failed => failed(),
+                MessageStatus::Sent => sent(),
+                MessageStatus::Failed => failed(),
                 _ => return None,
             },
             EventKind::Scheduled if deferred => ("deferred", deferred_outcome(record, event)),
@@ -115,7 +116,7 @@ impl<'a> SyncEntry<'a> {
 }
 
 /// When the message is tried again, and why it was put off.
-fn deferred_outcome(record: &MessageBrief, event: &Event) -> SyncOutcome {
+fn deferred_outcome(record: &MessageBrief, event: &MessageEvent) -> SyncOutcome {
     let due = particulars(event).get("due_at").and_then(|due| due.as_str()?.parse::<Time>().ok());
     SyncOutcome {
         deferred_ts: Some(due.unwrap_or(event.at).as_seconds()),
@@ -125,13 +126,13 @@ fn deferred_outcome(record: &MessageBrief, event: &Event) -> SyncOutcome {
 }
 
 /// An unproven report: it sets none of the fields that state an outcome.
-fn unproven_outcome(event: &Event) -> SyncOutcome {
+fn unproven_outcome(event: &MessageEvent) -> SyncOutcome {
     let said = particulars(event);
     let text = |name: &str| said.get(name).and_then(Value::as_str).map(str::to_owned);
     SyncOutcome { proof: text("proof"), says: text("says"), ..SyncOutcome::default() }
 }
 
-fn bounced_outcome(event: &Event) -> SyncOutcome {
+fn bounced_outcome(event: &MessageEvent) -> SyncOutcome {
     let Bounce001 { kind, code, reason, status, word } = Bounce001::of(&particulars(event));
     SyncOutcome {
         bounce_ts: Some(event.at.as_seconds()),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use postway_domain::Time;
-use postway_net::http::Answer;
+use postway_net::http::HttpAnswer;
 use postway_store::{StoreError, record::DirectoryChange};
 
 use super::{
@@ -98,7 +98,7 @@ pub(crate) async fn deliver(
 
 fn read(called: &FinishedCall) -> Result<SyncAnswer, String> {
     match &called.answer {
-        Ok(answer) if Answer::is_success(answer) => SyncAnswer::read(&answer.body),
+        Ok(answer) if HttpAnswer::is_success(answer) => SyncAnswer::read(&answer.body),
         Ok(answer) => Err(format!("status {}", answer.status)),
         Err(error) => Err(error.to_string()),
     }

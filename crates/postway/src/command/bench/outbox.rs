@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use postway_intake::outbox::{
     OutboxError, SourceUrl,
-    install::{self, Plan},
-    rehearsal::{Fared, Rehearsal},
+    install::{self, InstallPlan},
+    rehearsal::{AcceptanceTimes, OutboxBenchClient},
 };
 use serde::Serialize;
 use tokio::time::Instant;
@@ -50,7 +50,7 @@ pub async fn run(
     deadline: Instant,
 ) -> Result<OutboxBench, CommandFailure> {
     let source = SourceUrl::parse(url).map_err(|error| CommandFailure::Usage(format!("--outbox {error}")))?;
-    let plan = Plan { schema: SCHEMA.to_owned(), accounts_schema: None, keep_secrets: false };
+    let plan = InstallPlan { schema: SCHEMA.to_owned(), accounts_schema: None, keep_secrets: false };
     install::install(&source, &plan).await.map_err(failure)?;
     let recipe = recipe
         .with("POSTWAY_OUTBOX_URL", url.to_owned())
@@ -71,7 +71,7 @@ async fn measure(
     nodes: &[BenchServer],
     deadline: Instant,
 ) -> Result<OutboxBench, CommandFailure> {
-    let mut application = Rehearsal::connect(source, SCHEMA).await.map_err(failure)?;
+    let mut application = OutboxBenchClient::connect(source, SCHEMA).await.map_err(failure)?;
     let text = "x".repeat(args.size as usize);
     let (idle, load) = (run_name(), run_name());
     let bar = progress(u64::from(args.idle_latency), "one");
@@ -114,11 +114,11 @@ async fn measure(
 
 /// Waits until `count` rows of a run are accepted, or until the deadline, and returns their figures.
 async fn wait_for(
-    application: &mut Rehearsal,
+    application: &mut OutboxBenchClient,
     run: &str,
     rows: u32,
     deadline: Instant,
-) -> Result<Fared, CommandFailure> {
+) -> Result<AcceptanceTimes, CommandFailure> {
     // Reading many rows often would disturb those who write them.
     let pause = POLL.max(Duration::from_micros(10) * rows);
     loop {

@@ -2,8 +2,13 @@
 
 use postway_domain::{MessageUid, Time};
 use postway_mime::{
-    pec::{self, Contradiction, Daticert, Notice, PecEvent, Receipt, ReceiptForm, Signature, TrustStore},
-    received::{self, Action, BounceType, Class, Finding, Reason, Report},
+    pec::{
+        self, CertifiedReceipt, DaticertState, DelayNotice, PecEvent, ReceiptContradiction, ReceiptForm,
+        SignatureCheck, TrustStore,
+    },
+    received::{
+        self, BounceType, ReceivedReport, ReportFinding, ReportReason, ReportedAction, ReportedClass,
+    },
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -88,12 +93,12 @@ impl<'a> InspectedMail<'a> {
         if pec::read(mail).is_some() {
             return Self::new(file, mail, trust, now);
         }
-        let weighed = received::inspect_weighed(mail);
-        let why = Some(weighed.why());
-        Self { why, ..Self::report(file, weighed.report) }
+        let run_heavy = received::inspect_weighed(mail);
+        let why = Some(run_heavy.why());
+        Self { why, ..Self::report(file, run_heavy.report) }
     }
 
-    fn report(file: &'a str, report: Report) -> Self {
+    fn report(file: &'a str, report: ReceivedReport) -> Self {
         Self {
             file,
             kind: report.kind.as_str(),
@@ -108,7 +113,7 @@ impl<'a> InspectedMail<'a> {
         }
     }
 
-    fn receipt(file: &'a str, receipt: Receipt, signature: Signature) -> Self {
+    fn receipt(file: &'a str, receipt: CertifiedReceipt, signature: SignatureCheck) -> Self {
         Self {
             file,
             kind: "pec",
@@ -128,14 +133,14 @@ impl<'a> InspectedMail<'a> {
     }
 }
 
-impl From<Finding> for InspectedRecipient {
-    fn from(finding: Finding) -> Self {
+impl From<ReportFinding> for InspectedRecipient {
+    fn from(finding: ReportFinding) -> Self {
         Self {
             address: finding.address,
-            action: finding.action.map(Action::as_str),
+            action: finding.action.map(ReportedAction::as_str),
             status: finding.status,
             smtp_code: finding.smtp_code,
-            class: finding.class.map(Class::as_str),
+            class: finding.class.map(ReportedClass::as_str),
             kind: finding.kind.map(BounceType::as_str),
             reason: finding.reason.as_str(),
             diagnostic: finding.diagnostic,
@@ -146,31 +151,31 @@ impl From<Finding> for InspectedRecipient {
 impl InspectedRecipient {
     /// A recipient of a receipt. Certified mail has its own terms for failures; some providers put a status
     /// code before the explanation.
-    fn of_receipt(receipt: &Receipt, address: &str) -> Self {
+    fn of_receipt(receipt: &CertifiedReceipt, address: &str) -> Self {
         let (action, class) = match receipt.event() {
-            PecEvent::Delivered => (Some(Action::Delivered), None),
-            PecEvent::Failed => (Some(Action::Failed), Some(Class::Permanent)),
-            PecEvent::Warning => (Some(Action::Delayed), Some(Class::Transient)),
+            PecEvent::Delivered => (Some(ReportedAction::Delivered), None),
+            PecEvent::Failed => (Some(ReportedAction::Failed), Some(ReportedClass::Permanent)),
+            PecEvent::Warning => (Some(ReportedAction::Delayed), Some(ReportedClass::Transient)),
             PecEvent::Accepted | PecEvent::TakenOver | PecEvent::Unknown => (None, None),
         };
         let reason = match receipt.error.as_deref() {
-            Some("no-dest") => Reason::UserUnknown,
-            Some("no-dominio") => Reason::HostUnknown,
-            Some("virus") => Reason::Virus,
-            _ => Reason::Undefined,
+            Some("no-dest") => ReportReason::UserUnknown,
+            Some("no-dominio") => ReportReason::HostUnknown,
+            Some("virus") => ReportReason::Virus,
+            _ => ReportReason::Undefined,
         };
-        let is_address_bad = matches!(reason, Reason::UserUnknown | Reason::HostUnknown);
+        let is_address_bad = matches!(reason, ReportReason::UserUnknown | ReportReason::HostUnknown);
         let kind = match action {
-            Some(Action::Failed) if is_address_bad => Some(BounceType::Hard),
-            Some(Action::Failed | Action::Delayed) => Some(BounceType::Soft),
+            Some(ReportedAction::Failed) if is_address_bad => Some(BounceType::Hard),
+            Some(ReportedAction::Failed | ReportedAction::Delayed) => Some(BounceType::Soft),
             _ => None,
         };
         Self {
             address: address.to_owned(),
-            action: action.map(Action::as_str),
+            action: action.map(ReportedAction::as_str),
             status: receipt.error_text.as_deref().and_then(leading_status),
             smtp_code: None,
-            class: class.map(Class::as_str),
+            class: class.map(ReportedClass::as_str),
             kind: kind.map(BounceType::as_str),
             reason: reason.as_str(),
             diagnostic: receipt.error_text.clone(),
@@ -179,15 +184,15 @@ impl InspectedRecipient {
 }
 
 impl InspectedReceipt {
-    fn new(receipt: Receipt, signature: Signature) -> Self {
+    fn new(receipt: CertifiedReceipt, signature: SignatureCheck) -> Self {
         let event = event(receipt.event());
         let (signature, signer, signature_error) = match signature {
-            Signature::Verified { signer } => match receipt.unconfirmed() {
+            SignatureCheck::Verified { signer } => match receipt.unconfirmed() {
                 Some(why) => ("unverified", Some(signer), Some(why.to_owned())),
                 None => ("verified", Some(signer), None),
             },
-            Signature::Unverified { why } => ("unverified", None, Some(why)),
-            Signature::Absent => ("absent", None, None),
+            SignatureCheck::Unverified { why } => ("unverified", None, Some(why)),
+            SignatureCheck::Absent => ("absent", None, None),
         };
         let recipients = receipt.recipients.into_iter();
         Self {
@@ -208,15 +213,15 @@ impl InspectedReceipt {
             error: receipt.error,
             error_text: receipt.error_text,
             notice: receipt.notice.map(|notice| match notice {
-                Notice::First => "first",
-                Notice::Final => "final",
-                Notice::Undecided => "undecided",
+                DelayNotice::First => "first",
+                DelayNotice::Final => "final",
+                DelayNotice::Undecided => "undecided",
             }),
             security_check: receipt.security_check,
             daticert: match receipt.daticert {
-                Daticert::Absent => "absent",
-                Daticert::Refused(_) => "refused",
-                Daticert::Read => "read",
+                DaticertState::Absent => "absent",
+                DaticertState::Refused(_) => "refused",
+                DaticertState::Read => "read",
             },
             contradictions: receipt.contradictions.into_iter().map(contradiction).collect(),
             signature,
@@ -256,10 +261,10 @@ fn form(form: ReceiptForm) -> String {
     }
 }
 
-fn contradiction(contradiction: Contradiction) -> &'static str {
+fn contradiction(contradiction: ReceiptContradiction) -> &'static str {
     match contradiction {
-        Contradiction::Kind => "kind",
-        Contradiction::Reference => "reference",
+        ReceiptContradiction::Kind => "kind",
+        ReceiptContradiction::Reference => "reference",
     }
 }
 

@@ -1,7 +1,7 @@
 //! Accounts, and which of them is the default account of a tenant.
 
 use postway_domain::AccountId;
-use postway_moving::{Carried, Kind};
+use postway_moving::{CarriedKind, CarriedRow};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ impl MovingClient {
     /// Creates an account unless it exists. An existing one is not changed.
     pub(super) async fn carry_account(
         &mut self,
-        row: &Carried,
+        row: &CarriedRow,
         tenant: &str,
         report: &mut MovingReport,
     ) -> Result<(), CommandFailure> {
@@ -27,11 +27,11 @@ impl MovingClient {
             && id.parse::<AccountId>().is_ok()
             && self.find(Some(tenant), &["v1", "accounts", &id]).await?.is_some();
         if is_here {
-            report.here(Kind::Account);
+            report.here(CarriedKind::Account);
         } else {
             let trial = self.trial_tenant(tenant).to_owned();
             match self.make(Some(&trial), &["v1", "accounts"], row).await? {
-                Ok(_) => report.carried(Kind::Account, 1),
+                Ok(_) => report.carried(CarriedKind::Account, 1),
                 Err(wrong) => {
                     report.wrong.extend(wrong);
                     return Ok(());

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use postway_api::{DoorName, FieldError, OldKind, in_our_words, in_their_words};
-use postway_moving::{Carried, Fault, Form, Kind, Place, ReferenceSystem};
+use postway_api::{CompatApi, FieldError, ForeignRowKind, foreign_field_name, translate_row};
+use postway_moving::{CarriedKind, CarriedRow, ReferenceSystem, RowFault, RowFormat, RowLocation};
 use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value};
 
@@ -101,11 +101,15 @@ impl MovingClient {
     }
 
     /// Tries or imports a row. Mail is collected into batches first.
-    pub async fn carry(&mut self, mut row: Carried, report: &mut MovingReport) -> Result<(), CommandFailure> {
+    pub async fn carry(
+        &mut self,
+        mut row: CarriedRow,
+        report: &mut MovingReport,
+    ) -> Result<(), CommandFailure> {
         let tenant = self.tenant_of(row.tenant.as_deref());
-        if row.form == Form::Theirs {
+        if row.form == RowFormat::Theirs {
             let kind = old_kind(row.kind);
-            row.body = match in_our_words(self.door(), kind, row.body) {
+            row.body = match translate_row(self.door(), kind, row.body) {
                 Ok(ours) => ours,
                 Err(wrong) => {
                     report.wrong.extend(faults(&row.place, &wrong));
@@ -118,15 +122,15 @@ impl MovingClient {
             self.flush(report).await?;
         }
         match row.kind {
-            Kind::Tenant => self.carry_tenant(&row, report).await,
-            Kind::TenantHold => self.hold_tenant(&row, report).await,
-            Kind::BatchHold => self.hold_batch(&row, &tenant, report).await,
-            Kind::Account => self.carry_account(&row, &tenant, report).await,
-            Kind::Recipient => self.carry_recipient(&row, &tenant, report).await,
-            Kind::Mailbox => self.carry_mailbox(&row, &tenant, report).await,
-            Kind::Suppression | Kind::Message => self.collect(row, tenant, report).await,
-            Kind::Token => {
-                report.carried(Kind::Token, 1);
+            CarriedKind::Tenant => self.carry_tenant(&row, report).await,
+            CarriedKind::TenantSuspension => self.hold_tenant(&row, report).await,
+            CarriedKind::BatchSuspension => self.hold_batch(&row, &tenant, report).await,
+            CarriedKind::Account => self.carry_account(&row, &tenant, report).await,
+            CarriedKind::Recipient => self.carry_recipient(&row, &tenant, report).await,
+            CarriedKind::Mailbox => self.carry_mailbox(&row, &tenant, report).await,
+            CarriedKind::Suppression | CarriedKind::Message => self.collect(row, tenant, report).await,
+            CarriedKind::Token => {
+                report.carried(CarriedKind::Token, 1);
                 Ok(())
             }
         }
@@ -159,7 +163,7 @@ impl MovingClient {
     /// Checks that the tenant exists, or would exist by now, and reports a fault otherwise.
     pub(super) async fn expect_tenant(
         &mut self,
-        place: &Place,
+        place: &RowLocation,
         tenant: &str,
         report: &mut MovingReport,
     ) -> Result<bool, CommandFailure> {
@@ -170,7 +174,7 @@ impl MovingClient {
         let message = format!(
             "there is no tenant `{tenant}` here: create it with `postway tenants create`, or name another with --tenant-of {tenant}=TENANT"
         );
-        report.wrong.push(Fault::new(place, field, message));
+        report.wrong.push(RowFault::new(place, field, message));
         Ok(false)
     }
 
@@ -185,8 +189,8 @@ impl MovingClient {
         &mut self,
         tenant: Option<&str>,
         path: &[&str],
-        row: &Carried,
-    ) -> Result<Result<Value, Vec<Fault>>, CommandFailure> {
+        row: &CarriedRow,
+    ) -> Result<Result<Value, Vec<RowFault>>, CommandFailure> {
         let query = match self.mode {
             MovingMode::Rehearse => vec![("dry_run", "true".to_owned())],
             MovingMode::Import => Vec::new(),
@@ -233,11 +237,11 @@ impl MovingClient {
     /// What the server finds wrong with a row. What is wrong with the call itself ends everything.
     pub(super) fn refused(
         &self,
-        place: &Place,
-        kind: Kind,
-        form: Form,
+        place: &RowLocation,
+        kind: CarriedKind,
+        form: RowFormat,
         answer: &MovingAnswer,
-    ) -> Result<Vec<Fault>, CommandFailure> {
+    ) -> Result<Vec<RowFault>, CommandFailure> {
         let status = answer.status;
         if !status.is_client_error() || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return Err(answer.failure());
@@ -246,30 +250,36 @@ impl MovingClient {
     }
 
     /// The faults of one row, with the field names of the old system.
-    pub(super) fn faults(&self, place: &Place, kind: Kind, form: Form, error: &Value) -> Vec<Fault> {
+    pub(super) fn faults(
+        &self,
+        place: &RowLocation,
+        kind: CarriedKind,
+        form: RowFormat,
+        error: &Value,
+    ) -> Vec<RowFault> {
         let details = error["details"].as_array().map_or(&[][..], Vec::as_slice);
         let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
         if details.is_empty() {
-            return vec![Fault::new(place, "", text(error, "message"))];
+            return vec![RowFault::new(place, "", text(error, "message"))];
         }
         let fault = |detail: &Value| {
             let field = text(detail, "field");
             let field = match form {
-                Form::Theirs => in_their_words(self.door(), old_kind(kind), &field),
-                Form::Ours => field,
+                RowFormat::Theirs => foreign_field_name(self.door(), old_kind(kind), &field),
+                RowFormat::Ours => field,
             };
-            Fault::new(place, field, text(detail, "message"))
+            RowFault::new(place, field, text(detail, "message"))
         };
         details.iter().map(fault).collect()
     }
 
     /// The compatibility API whose field names the rows use.
-    fn door(&self) -> DoorName {
+    fn door(&self) -> CompatApi {
         match self.system {
-            ReferenceSystem::Outbox => DoorName::Reference000,
-            ReferenceSystem::Pipeline => DoorName::Reference004,
+            ReferenceSystem::Outbox => CompatApi::Reference000,
+            ReferenceSystem::Pipeline => CompatApi::Reference004,
             ReferenceSystem::Proxy | ReferenceSystem::Monitor | ReferenceSystem::Tokens => {
-                DoorName::Reference001
+                CompatApi::Reference001
             }
         }
     }
@@ -311,21 +321,21 @@ pub(super) async fn ask_with(
     unreachable!("the tries end")
 }
 
-fn old_kind(kind: Kind) -> OldKind {
+fn old_kind(kind: CarriedKind) -> ForeignRowKind {
     match kind {
-        Kind::Tenant | Kind::TenantHold => OldKind::Tenant,
-        Kind::Account => OldKind::Account,
-        Kind::BatchHold
-        | Kind::Suppression
-        | Kind::Recipient
-        | Kind::Mailbox
-        | Kind::Message
-        | Kind::Token => OldKind::Message,
+        CarriedKind::Tenant | CarriedKind::TenantSuspension => ForeignRowKind::Tenant,
+        CarriedKind::Account => ForeignRowKind::Account,
+        CarriedKind::BatchSuspension
+        | CarriedKind::Suppression
+        | CarriedKind::Recipient
+        | CarriedKind::Mailbox
+        | CarriedKind::Message
+        | CarriedKind::Token => ForeignRowKind::Message,
     }
 }
 
-fn faults<'a>(place: &'a Place, wrong: &'a [FieldError]) -> impl Iterator<Item = Fault> + 'a {
-    wrong.iter().map(move |fault| Fault::new(place, &fault.field, &fault.message))
+fn faults<'a>(place: &'a RowLocation, wrong: &'a [FieldError]) -> impl Iterator<Item = RowFault> + 'a {
+    wrong.iter().map(move |fault| RowFault::new(place, &fault.field, &fault.message))
 }
 
 /// A text of a body.

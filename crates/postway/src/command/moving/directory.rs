@@ -1,6 +1,6 @@
 //! Recipients and mailboxes: one call each.
 
-use postway_moving::{Carried, Kind};
+use postway_moving::{CarriedKind, CarriedRow};
 
 use super::carrier::{MovingClient, text};
 use super::report::MovingReport;
@@ -10,7 +10,7 @@ impl MovingClient {
     /// Creates a recipient unless one with its external id exists.
     pub(super) async fn carry_recipient(
         &mut self,
-        row: &Carried,
+        row: &CarriedRow,
         tenant: &str,
         report: &mut MovingReport,
     ) -> Result<(), CommandFailure> {
@@ -21,7 +21,7 @@ impl MovingClient {
     /// Creates a mailbox unless it exists.
     pub(super) async fn carry_mailbox(
         &mut self,
-        row: &Carried,
+        row: &CarriedRow,
         tenant: &str,
         report: &mut MovingReport,
     ) -> Result<(), CommandFailure> {
@@ -36,7 +36,7 @@ impl MovingClient {
 
     async fn carry_one(
         &mut self,
-        row: &Carried,
+        row: &CarriedRow,
         tenant: &str,
         collection: &str,
         known: &str,
@@ -45,7 +45,7 @@ impl MovingClient {
         if !self.expect_tenant(&row.place, tenant, report).await? {
             return Ok(());
         }
-        let kind: Kind = row.kind;
+        let kind: CarriedKind = row.kind;
         let found = self.find(Some(tenant), &["v1", collection, known]).await?;
         if found.is_some_and(|found| found["deleted_at"].is_null()) {
             report.here(kind);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use postway_api::REQUEST_ID;
 use postway_domain::{ClientId, EmailAddress};
-use postway_moving::{Carried, Fault, Form, Kind, Place, ReferenceSystem};
+use postway_moving::{CarriedKind, CarriedRow, ReferenceSystem, RowFault, RowFormat, RowLocation};
 use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
@@ -17,16 +17,16 @@ use crate::cli::failure::CommandFailure;
 /// Rows that wait for a call, all of one kind.
 #[derive(Default)]
 pub(super) struct MovingPage {
-    rows: Vec<(String, Carried)>,
+    rows: Vec<(String, CarriedRow)>,
     bytes: usize,
 }
 
 /// One message to import.
 #[derive(Clone)]
 struct MovingMessage {
-    place: Place,
+    place: RowLocation,
     body: Map<String, Value>,
-    form: Form,
+    form: RowFormat,
     /// The id of the request that it came with, where the old system knows it.
     request_id: Option<String>,
 }
@@ -44,7 +44,7 @@ impl MovingClient {
     /// Collects a row until a page is full.
     pub(super) async fn collect(
         &mut self,
-        row: Carried,
+        row: CarriedRow,
         tenant: String,
         report: &mut MovingReport,
     ) -> Result<(), CommandFailure> {
@@ -62,13 +62,13 @@ impl MovingClient {
     /// Tries or imports the collected rows.
     pub(super) async fn flush(&mut self, report: &mut MovingReport) -> Result<(), CommandFailure> {
         let MovingPage { rows, .. } = std::mem::take(&mut self.page);
-        let mut by_tenant: BTreeMap<String, Vec<Carried>> = BTreeMap::new();
+        let mut by_tenant: BTreeMap<String, Vec<CarriedRow>> = BTreeMap::new();
         for (tenant, row) in rows {
             by_tenant.entry(tenant).or_default().push(row);
         }
         for (tenant, rows) in by_tenant {
             match rows.first().map(|row| row.kind) {
-                Some(Kind::Suppression) => self.suppress(&tenant, rows, report).await?,
+                Some(CarriedKind::Suppression) => self.suppress(&tenant, rows, report).await?,
                 _ => self.send(&tenant, rows, report).await?,
             }
         }
@@ -78,14 +78,14 @@ impl MovingClient {
     async fn suppress(
         &mut self,
         tenant: &str,
-        rows: Vec<Carried>,
+        rows: Vec<CarriedRow>,
         report: &mut MovingReport,
     ) -> Result<(), CommandFailure> {
         let mut lines = String::new();
         let mut count = 0;
         for row in rows {
             match text(&row.body, "address").parse::<EmailAddress>() {
-                Err(error) => report.wrong.push(Fault::new(&row.place, "payload.to", error.to_string())),
+                Err(error) => report.wrong.push(RowFault::new(&row.place, "payload.to", error.to_string())),
                 Ok(_) if self.expect_tenant(&row.place, tenant, report).await? => {
                     lines.push_str(&Value::Object(row.body).to_string());
                     lines.push('\n');
@@ -103,18 +103,18 @@ impl MovingClient {
                 return Err(done.failure());
             }
         }
-        report.carried(Kind::Suppression, count);
+        report.carried(CarriedKind::Suppression, count);
         Ok(())
     }
 
     async fn send(
         &mut self,
         tenant: &str,
-        rows: Vec<Carried>,
+        rows: Vec<CarriedRow>,
         report: &mut MovingReport,
     ) -> Result<(), CommandFailure> {
         let mut letters = Vec::with_capacity(rows.len());
-        for Carried { place, form, mut body, .. } in rows {
+        for CarriedRow { place, form, mut body, .. } in rows {
             if !self.expect_tenant(&place, tenant, report).await? {
                 continue;
             }
@@ -124,7 +124,7 @@ impl MovingClient {
                     "tenant `{tenant}` has the sandbox as its default account, which captures mail: give it a real one with `postway tenants update {tenant} --default-account ID`"
                 );
                 let field = if self.system == ReferenceSystem::Proxy { "account_id" } else { "" };
-                report.wrong.push(Fault::new(&place, field, message));
+                report.wrong.push(RowFault::new(&place, field, message));
                 continue;
             }
             let request_id = body.remove(REQUEST_ID).and_then(|id| id.as_str().map(str::to_owned));
@@ -152,7 +152,7 @@ impl MovingClient {
         letters.retain(|letter| match text(&letter.body, "id").parse::<ClientId>() {
             Ok(_) => true,
             Err(error) => {
-                report.wrong.push(Fault::new(&letter.place, "id", error.to_string()));
+                report.wrong.push(RowFault::new(&letter.place, "id", error.to_string()));
                 false
             }
         });
@@ -178,7 +178,7 @@ impl MovingClient {
         }
         match is_new {
             // The tenant decides where files may come from, and it does not exist yet.
-            true => report.carried(Kind::Message, with_files.len() as u64),
+            true => report.carried(CarriedKind::Message, with_files.len() as u64),
             false => {
                 for letter in with_files {
                     self.fetch(&trial, letter, report).await?;
@@ -199,8 +199,13 @@ impl MovingClient {
         let body = Value::Object(letter.body);
         let answer = self.ask(Some(tenant), Method::POST, &path, &query, RequestBody::Json(&body)).await?;
         match answer.status.is_success() {
-            true => report.carried(Kind::Message, 1),
-            false => report.wrong.extend(self.refused(&letter.place, Kind::Message, letter.form, &answer)?),
+            true => report.carried(CarriedKind::Message, 1),
+            false => report.wrong.extend(self.refused(
+                &letter.place,
+                CarriedKind::Message,
+                letter.form,
+                &answer,
+            )?),
         }
         Ok(())
     }
@@ -265,7 +270,12 @@ impl MovingClient {
     ) -> Result<(), CommandFailure> {
         if !answer.status.is_success() {
             for letter in &letters {
-                report.wrong.extend(self.refused(&letter.place, Kind::Message, letter.form, answer)?);
+                report.wrong.extend(self.refused(
+                    &letter.place,
+                    CarriedKind::Message,
+                    letter.form,
+                    answer,
+                )?);
             }
             return Ok(());
         }
@@ -276,16 +286,18 @@ impl MovingClient {
         let is_trial = self.mode == MovingMode::Rehearse;
         for (mut letter, result) in letters.into_iter().zip(results) {
             match &result["error"] {
-                Value::Null if result["repeated"] == true => report.here(Kind::Message),
+                Value::Null if result["repeated"] == true => report.here(CarriedKind::Message),
                 Value::Null if is_trial && has_files_elsewhere(&letter.body) => {
                     once_more.with_files.push(letter)
                 }
-                Value::Null => report.carried(Kind::Message, 1),
+                Value::Null => report.carried(CarriedKind::Message, 1),
                 error if is_trial && letter.body.contains_key("recipient") && is_about_recipient(error) => {
                     letter.body.remove("recipient");
                     once_more.without_recipient.push(letter);
                 }
-                error => report.wrong.extend(self.faults(&letter.place, Kind::Message, letter.form, error)),
+                error => {
+                    report.wrong.extend(self.faults(&letter.place, CarriedKind::Message, letter.form, error))
+                }
             }
         }
         Ok(())

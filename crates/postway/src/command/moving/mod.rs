@@ -19,11 +19,11 @@ use clap::{Args, Subcommand};
 use futures::TryStreamExt as _;
 use postway_intake::outbox::{
     OutboxError, SourceUrl,
-    install::{self, Plan},
+    install::{self, InstallPlan},
 };
 use postway_moving::{
-    ImapHosts, Kind, MovingError, MovingOptions, OldDatabase, OldSystem, PayloadFolder, ReferenceSystem,
-    Verdict,
+    CarriedKind, ImapHosts, MovingError, MovingOptions, MovingVerdict, OldDatabase, OldSystem, PayloadFolder,
+    ReferenceSystem,
 };
 
 use self::carrier::{MovingClient, MovingMode};
@@ -169,11 +169,13 @@ async fn walk(
         let mut verdicts = old.verdicts(step);
         while let Some(verdict) = verdicts.try_next().await.map_err(failure)? {
             match (verdict, &mut carrier) {
-                (Verdict::Carry(carried), Some(carrier)) => carrier.carry(*carried, &mut report).await?,
-                (Verdict::Carry(carried), None) => report.carried(carried.kind, 1),
-                (Verdict::Leave(left), _) => report.left.push(left),
-                (Verdict::Stay(stayed), _) => report.stayed(stayed),
-                (Verdict::Wrong(fault), _) => report.wrong.push(fault),
+                (MovingVerdict::Carry(carried), Some(carrier)) => {
+                    carrier.carry(*carried, &mut report).await?
+                }
+                (MovingVerdict::Carry(carried), None) => report.carried(carried.kind, 1),
+                (MovingVerdict::Leave(left), _) => report.left.push(left),
+                (MovingVerdict::Stay(stayed), _) => report.stayed(stayed),
+                (MovingVerdict::Wrong(fault), _) => report.wrong.push(fault),
             }
             progress.show_progress(format!("{} rows read", report.rows_read()));
         }
@@ -219,7 +221,7 @@ async fn take_over(
     // An application that chose this before would lose every link that it has mailed.
     let keep_secrets =
         args.keep_secrets || install::keeps_secrets(&url, ACCOUNTS_SCHEMA).await.map_err(failed)?;
-    let plan = Plan {
+    let plan = InstallPlan {
         schema: "postway".to_owned(),
         accounts_schema: Some(ACCOUNTS_SCHEMA.to_owned()),
         keep_secrets,
@@ -287,6 +289,6 @@ const PAGE_ROWS: usize = 500;
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Whether rows of this kind are imported by a call each.
-fn is_single(kind: Kind) -> bool {
-    !matches!(kind, Kind::Message | Kind::Suppression)
+fn is_single(kind: CarriedKind) -> bool {
+    !matches!(kind, CarriedKind::Message | CarriedKind::Suppression)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use indicatif::HumanCount;
-use postway_moving::{Fault, Kind, Left, Place, ReferenceSystem, Stayed};
+use postway_moving::{CarriedKind, HistoryRows, ReferenceSystem, RowFault, RowLocation, UndecidedRow};
 use serde_json::{Value, json};
 
 use super::carrier::MovingMode;
@@ -20,11 +20,11 @@ const SHOWN_CHARS_MAX: usize = 300;
 pub struct MovingReport {
     system: ReferenceSystem,
     pub mode: MovingMode,
-    carried: BTreeMap<Kind, u64>,
-    here: BTreeMap<Kind, u64>,
+    carried: BTreeMap<CarriedKind, u64>,
+    here: BTreeMap<CarriedKind, u64>,
     stayed: BTreeMap<(String, String, String), u64>,
-    pub left: FirstItems<Left>,
-    pub wrong: FirstItems<Fault>,
+    pub left: FirstItems<UndecidedRow>,
+    pub wrong: FirstItems<RowFault>,
     notes: Vec<String>,
 }
 
@@ -72,17 +72,17 @@ impl MovingReport {
     }
 
     /// Counts rows that carry over, or were imported.
-    pub fn carried(&mut self, kind: Kind, count: u64) {
+    pub fn carried(&mut self, kind: CarriedKind, count: u64) {
         *self.carried.entry(kind).or_default() += count;
     }
 
     /// Counts a row that existed already.
-    pub fn here(&mut self, kind: Kind) {
+    pub fn here(&mut self, kind: CarriedKind) {
         *self.here.entry(kind).or_default() += 1;
     }
 
     /// Counts rows that need not move.
-    pub fn stayed(&mut self, Stayed { table, what, count, why }: Stayed) {
+    pub fn stayed(&mut self, HistoryRows { table, what, count, why }: HistoryRows) {
         *self.stayed.entry((table, what, why)).or_default() += count;
     }
 
@@ -120,10 +120,10 @@ impl MovingReport {
     }
 
     fn json(&self) -> Value {
-        let counts = |counts: &BTreeMap<Kind, u64>| -> Value {
+        let counts = |counts: &BTreeMap<CarriedKind, u64>| -> Value {
             counts.iter().map(|(kind, count)| (kind.plural().replace(' ', "_"), json!(count))).collect()
         };
-        let place = |Place { table, key }: &Place| (json!(table), json!(shown(key)));
+        let place = |RowLocation { table, key }: &RowLocation| (json!(table), json!(shown(key)));
         json!({
             "system": self.system.as_str(),
             "imported": self.mode == MovingMode::Import,
@@ -175,12 +175,14 @@ impl MovingReport {
     }
 
     fn left_text(&self, output: CommandOutput) -> String {
-        let row = |Left { place, why }: &Left| vec![place.table.clone(), shown(&place.key), shown(why)];
+        let row = |UndecidedRow { place, why }: &UndecidedRow| {
+            vec![place.table.clone(), shown(&place.key), shown(why)]
+        };
         table(output, &["table", "key", "why"], self.left.first.iter().map(row).collect())
     }
 
     fn wrong_text(&self, output: CommandOutput) -> String {
-        let row = |Fault { place, field, message }: &Fault| {
+        let row = |RowFault { place, field, message }: &RowFault| {
             vec![place.table.clone(), shown(&place.key), shown(field), shown(message)]
         };
         table(output, &["table", "key", "field", "what"], self.wrong.first.iter().map(row).collect())
@@ -188,8 +190,8 @@ impl MovingReport {
 }
 
 /// A line for each kind that there is.
-fn counts(counts: &BTreeMap<Kind, u64>) -> String {
-    let line = |(kind, count): (&Kind, &u64)| {
+fn counts(counts: &BTreeMap<CarriedKind, u64>) -> String {
+    let line = |(kind, count): (&CarriedKind, &u64)| {
         format!("{:>7} {}", HumanCount(*count).to_string(), kind.counted(*count))
     };
     counts.iter().filter(|(_, count)| **count > 0).map(line).collect::<Vec<_>>().join("\n")
@@ -230,10 +232,10 @@ mod tests {
     #[test]
     fn a_report_lists_the_first_of_many_and_counts_all() {
         let mut report = MovingReport::new(ReferenceSystem::Proxy, MovingMode::Rehearse);
-        report.carried(Kind::Message, 2);
+        report.carried(CarriedKind::Message, 2);
         for key in 0..LISTED_MAX + 1 {
-            let place = Place { table: "messages".to_owned(), key: key.to_string() };
-            report.wrong.push(Fault::new(&place, "payload", "is no \u{1b}[31mJSON\n"));
+            let place = RowLocation { table: "messages".to_owned(), key: key.to_string() };
+            report.wrong.push(RowFault::new(&place, "payload", "is no \u{1b}[31mJSON\n"));
         }
         let json = report.json();
         assert_eq!((json["wrong"].as_u64(), json["complete"].as_bool()), (Some(1_001), Some(false)));

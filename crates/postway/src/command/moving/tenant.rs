@@ -1,7 +1,7 @@
 //! Tenants, and suspensions of tenants and batches.
 
 use postway_domain::{TenantId, id::BatchCode};
-use postway_moving::{Carried, Fault, Kind};
+use postway_moving::{CarriedKind, CarriedRow, RowFault};
 use reqwest::Method;
 use serde_json::Value;
 
@@ -14,12 +14,12 @@ impl MovingClient {
     /// Creates a tenant unless it exists. An existing one is not changed.
     pub(super) async fn carry_tenant(
         &mut self,
-        row: &Carried,
+        row: &CarriedRow,
         report: &mut MovingReport,
     ) -> Result<(), CommandFailure> {
         let id = self.tenant_of(Some(text(&row.body, "id")));
         if let Err(error) = id.parse::<TenantId>() {
-            report.wrong.push(Fault::new(
+            report.wrong.push(RowFault::new(
                 &row.place,
                 "id",
                 format!("{error}; name another with --tenant-of"),
@@ -27,14 +27,14 @@ impl MovingClient {
             return Ok(());
         }
         if !self.tenant(&id).await?.is_null() {
-            report.here(Kind::Tenant);
+            report.here(CarriedKind::Tenant);
             return Ok(());
         }
         let mut row = row.clone();
         row.body.insert("id".to_owned(), Value::String(id.clone()));
         match self.make(None, &["v1", "tenants"], &row).await? {
             Ok(made) => {
-                report.carried(Kind::Tenant, 1);
+                report.carried(CarriedKind::Tenant, 1);
                 match self.mode {
                     MovingMode::Rehearse => drop(self.planned_tenants.insert(id)),
                     MovingMode::Import => drop(self.tenants.insert(id, made)),
@@ -48,7 +48,7 @@ impl MovingClient {
     /// Suspends a tenant before it has mail.
     pub(super) async fn hold_tenant(
         &mut self,
-        row: &Carried,
+        row: &CarriedRow,
         report: &mut MovingReport,
     ) -> Result<(), CommandFailure> {
         let id = self.tenant_of(Some(text(&row.body, "id")));
@@ -59,20 +59,20 @@ impl MovingClient {
             let path = ["v1", "tenants", &id, "suspend"];
             self.client.call(Method::POST, &path, &[], RequestBody::Empty).await?;
         }
-        report.carried(Kind::TenantHold, 1);
+        report.carried(CarriedKind::TenantSuspension, 1);
         Ok(())
     }
 
     /// Suspends a batch before it has mail.
     pub(super) async fn hold_batch(
         &mut self,
-        row: &Carried,
+        row: &CarriedRow,
         tenant: &str,
         report: &mut MovingReport,
     ) -> Result<(), CommandFailure> {
         let code = text(&row.body, "code");
         if let Err(error) = code.parse::<BatchCode>() {
-            report.wrong.push(Fault::new(&row.place, "suspended_batches", format!("`{code}` {error}")));
+            report.wrong.push(RowFault::new(&row.place, "suspended_batches", format!("`{code}` {error}")));
             return Ok(());
         }
         if !self.expect_tenant(&row.place, tenant, report).await? {
@@ -82,7 +82,7 @@ impl MovingClient {
             let path = ["v1", "batches", code, "suspend"];
             self.client.for_tenant(tenant).call(Method::POST, &path, &[], RequestBody::Empty).await?;
         }
-        report.carried(Kind::BatchHold, 1);
+        report.carried(CarriedKind::BatchSuspension, 1);
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use clap::{Args, Subcommand, ValueEnum};
 use postway_intake::outbox::{
     OutboxError, SourceUrl,
-    install::{self, Plan},
+    install::{self, InstallPlan},
 };
 use serde_json::json;
 
@@ -88,7 +88,7 @@ pub async fn run(context: &CommandContext, command: OutboxCommand) -> Result<(),
 async fn install_into(output: CommandOutput, args: &OutboxInstallArgs) -> Result<(), CommandFailure> {
     let url = SourceUrl::parse(args.database.expose())
         .map_err(|error| CommandFailure::Usage(format!("--database {error}")))?;
-    let plan = Plan {
+    let plan = InstallPlan {
         schema: args.schema.clone(),
         accounts_schema: args.preset.map(|OutboxPreset::Accounts| args.accounts_schema.clone()),
         keep_secrets: args.keep_secrets,

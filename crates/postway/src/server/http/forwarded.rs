@@ -8,13 +8,13 @@ use std::net::{IpAddr, SocketAddr};
 
 use hyper::HeaderMap;
 use postway_api::RequestOrigin;
-use postway_domain::key::Network;
+use postway_domain::key::IpNetwork;
 
 /// The most proxies in a row that are followed.
 const PROXIES_MAX: usize = 16;
 
 /// Where a request on a connection from `peer` came from.
-pub fn origin(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> RequestOrigin {
+pub fn origin(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNetwork]) -> RequestOrigin {
     let direct = RequestOrigin::direct(peer);
     if !is_trusted(peer, trusted) {
         return direct;
@@ -29,11 +29,11 @@ pub fn origin(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> Request
 }
 
 /// Whether connections from there are a trusted proxy's.
-pub fn is_trusted(peer: IpAddr, trusted: &[Network]) -> bool {
+pub fn is_trusted(peer: IpAddr, trusted: &[IpNetwork]) -> bool {
     trusted.iter().any(|network| network.contains(peer))
 }
 
-fn named(headers: &HeaderMap, trusted: &[Network]) -> Option<IpAddr> {
+fn named(headers: &HeaderMap, trusted: &[IpNetwork]) -> Option<IpAddr> {
     let given = headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
     let hops: Vec<&str> = given.flat_map(|value| value.split(',')).map(str::trim).collect();
     for hop in hops.iter().rev().take(PROXIES_MAX) {

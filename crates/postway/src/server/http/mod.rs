@@ -37,7 +37,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use postway_domain::{client::ClientAddress, key::Network};
+use postway_domain::{client::ClientAddress, key::IpNetwork};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
@@ -73,7 +73,7 @@ pub struct HttpBounds {
     /// Connections of one client: an IPv4 address, or a /64 of IPv6.
     pub connections_per_client_max: usize,
     /// Proxies, which are not counted as one client, and whose headers about their clients are trusted.
-    pub trusted_proxies: Vec<Network>,
+    pub trusted_proxies: Vec<IpNetwork>,
     /// How long the head of a request may take to arrive.
     pub head_max: Duration,
 }
@@ -83,7 +83,7 @@ impl HttpBounds {
     pub fn new(
         connections_max: usize,
         connections_per_client_max: usize,
-        trusted_proxies: Vec<Network>,
+        trusted_proxies: Vec<IpNetwork>,
     ) -> Self {
         Self { connections_max, connections_per_client_max, trusted_proxies, head_max: HEAD_MAX }
     }
@@ -119,7 +119,7 @@ async fn serve_as(
 ) {
     let slots = ConnectionSlots::new(bounds.connections_max, bounds.connections_per_client_max);
     let (connections, refusals) = (TaskTracker::new(), ConnectionRefusals::default());
-    let trusted: Arc<[Network]> = bounds.trusted_proxies.clone().into();
+    let trusted: Arc<[IpNetwork]> = bounds.trusted_proxies.clone().into();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(IDLE_MAX);
     http.max_buf_size(HEAD_BYTES_MAX).max_header_size(HEAD_BYTES_MAX);

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use postway_domain::{
-    Account, AccountId, AccountLimits, ApiKey, Contact, DkimKey, Event, Incarnation, KeyDigest,
-    KnownRecipient, MailStream, MessageUid, RecipientId, RecipientKey, Rule, Span, Status, Subscriber,
-    Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
+    Account, AccountId, AccountLimits, ApiKey, Contact, DkimKey, InboundRule, Incarnation, KeyDigest,
+    KnownRecipient, LimitSpan, MailStream, MessageEvent, MessageStatus, MessageUid, RecipientId,
+    RecipientKey, Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
     id::{AuditId, BatchCode, ContactId, MailboxId, RuleId, SessionId, StreamId, SubscriberId},
     oauth::{OAuthOwner, OAuthState},
 };
 use postway_store::{
-    Blobs, Catalogue, Directory, Inbound, Nodes, Operate, Prepare, Read, Report, Retain, StoreError, Streams,
-    record::*,
+    BlobNameStore, CatalogueStore, DirectoryStore, InboundStore, NodeStore, OperationStore, PreparationStore,
+    Read, ReportStore, RetentionStore, StoreError, StreamStore, record::*,
 };
 
 use super::FaultyStore;
@@ -31,7 +31,7 @@ macro_rules! pass {
 }
 
 pass! {
-    Prepare {
+    PreparationStore {
         preparation_state(now: Time) -> PreparationState;
         claim_preparation(request: PrepareRequest) -> Vec<ToPrepare>;
         ;;
@@ -39,39 +39,39 @@ pass! {
             self.hint(|| self.store.preparation_woken()).await
         }
     }
-    Blobs {
+    BlobNameStore {
         reserve_blob(digest: [u8; 32], size: u64, now: Time) -> BlobName;
         condemn_blobs(before: Time, limit: u32) -> Vec<BlobName>;
         forget_blobs(gone: &[BlobName]) -> ();
     }
-    Streams {
+    StreamStore {
         streams(tenant: &TenantId, after: Option<&StreamId>, limit: u32) -> Vec<MailStream>;
         stream(tenant: &TenantId, id: &StreamId) -> Option<MailStream>;
         scoped_suppressions(filter: &ScopeFilter, after: Option<&SuppressionScope>, limit: u32) -> Vec<ScopedSuppression>;
         scoped_suppression(scope: &SuppressionScope) -> Option<ScopedSuppression>;
-        decide(decision: ReaderDecision) -> Changed;
+        decide(decision: ReaderDecision) -> ChangeResult;
     }
-    Catalogue {
+    CatalogueStore {
         template(tenant: &TenantId, name: &TemplateName, version: Option<i64>) -> Option<Template>;
         templates(tenant: &TenantId, after: Option<&TemplateName>, limit: u32) -> Vec<Template>;
         template_versions(tenant: &TenantId, name: &TemplateName, before: Option<i64>, limit: u32) -> Vec<Template>;
         recipient(tenant: &TenantId, key: &RecipientKey) -> Option<KnownRecipient>;
         recipients(tenant: &TenantId, address: Option<&str>, after: Option<RecipientId>, limit: u32) -> Vec<KnownRecipient>;
         dkim_keys(tenant: Option<&TenantId>, domain: Option<&str>) -> Vec<DkimKey>;
-        link(uid: MessageUid, blob: &BlobName) -> Option<postway_store::record::Link>;
+        link(uid: MessageUid, blob: &BlobName) -> Option<postway_store::record::FileLink>;
     }
     Read {
         message(tenant: &TenantId, key: &MessageKey) -> Option<MessageRecord>;
-        search(tenant: &TenantId, filter: &Filter, before: Option<MessageUid>, limit: u32) -> MessagePage;
-        count(tenant: &TenantId, filter: &Filter, most: u32) -> MessageCount;
+        search(tenant: &TenantId, filter: &MessageFilter, before: Option<MessageUid>, limit: u32) -> MessagePage;
+        count(tenant: &TenantId, filter: &MessageFilter, most: u32) -> MessageCount;
         briefs(tenant: &TenantId, uids: &[MessageUid]) -> Vec<MessageBrief>;
-        raw(tenant: &TenantId, uid: MessageUid) -> Option<Body>;
-        payload(tenant: &TenantId, uid: MessageUid) -> Option<Body>;
-        pace(tenant: &TenantId, since: Time) -> Vec<Pace>;
-        stats(tenant: Option<&TenantId>, now: Time) -> Stats;
+        raw(tenant: &TenantId, uid: MessageUid) -> Option<StoredBody>;
+        payload(tenant: &TenantId, uid: MessageUid) -> Option<StoredBody>;
+        pace(tenant: &TenantId, since: Time) -> Vec<SendingRate>;
+        stats(tenant: Option<&TenantId>, now: Time) -> QueueStats;
     }
-    Directory {
-        change(change: DirectoryChange, audit: Option<AuditEntry>) -> Changed;
+    DirectoryStore {
+        change(change: DirectoryChange, audit: Option<AuditEntry>) -> ChangeResult;
         tenant(id: &TenantId) -> Option<Tenant>;
         tenants(after: Option<&TenantId>, limit: u32) -> Vec<Tenant>;
         accounts(tenant: Option<&TenantId>) -> Vec<Account>;
@@ -82,23 +82,23 @@ pass! {
         is_session_ended(id: SessionId) -> bool;
         oauth_state(owner: &OAuthOwner) -> Option<OAuthState>;
         oauth_states() -> Vec<OAuthState>;
-        suspensions(tenant: &TenantId) -> Vec<Suspension>;
-        batches(tenant: &TenantId, after: Option<&BatchCode>, limit: u32) -> Vec<BatchView>;
-        batch_states(tenant: &TenantId, code: &BatchCode) -> BTreeMap<Status, i64>;
+        suspensions(tenant: &TenantId) -> Vec<SuspensionRecord>;
+        batches(tenant: &TenantId, after: Option<&BatchCode>, limit: u32) -> Vec<BatchRecord>;
+        batch_states(tenant: &TenantId, code: &BatchCode) -> BTreeMap<MessageStatus, i64>;
         account_gates(tenant: &TenantId, accounts: &[AccountId], now: Time) -> Vec<(AccountId, AccountGate)>;
         held(tenant: &TenantId, now: Time) -> i64;
-        suppressions(tenant: &TenantId, after: Option<&str>, limit: u32) -> Vec<Suppression>;
-        suppression(tenant: &TenantId, address: &str) -> Option<Suppression>;
+        suppressions(tenant: &TenantId, after: Option<&str>, limit: u32) -> Vec<SuppressionRecord>;
+        suppression(tenant: &TenantId, address: &str) -> Option<SuppressionRecord>;
         audit(tenant: Option<&TenantId>, before: Option<AuditId>, limit: u32) -> Vec<AuditEntry>;
-        circuit(key: &AccountKey) -> Option<Circuit>;
-        circuits(tenant: Option<&TenantId>) -> Vec<Circuit>;
-        used(key: &AccountKey, limits: &AccountLimits, now: Time) -> Vec<(Span, Used)>;
+        circuit(key: &AccountKey) -> Option<OpenCircuit>;
+        circuits(tenant: Option<&TenantId>) -> Vec<OpenCircuit>;
+        used(key: &AccountKey, limits: &AccountLimits, now: Time) -> Vec<(LimitSpan, LimitUse)>;
         ;;
         fn generation(&self) -> u64 {
             self.store.generation()
         }
     }
-    Nodes {
+    NodeStore {
         nodes() -> Vec<NodeRecord>;
         strike(gone: &[Incarnation]) -> ();
         duty(name: &str) -> Option<DutyRecord>;
@@ -117,7 +117,7 @@ pass! {
             self.call("server_time", now, |_| {}).await
         }
     }
-    Report {
+    ReportStore {
         sequence(limit: u32) -> u32;
         fan_out(now: Time, limit: u32) -> u32;
         feed(tenant: &TenantId, after: FeedPosition, limit: u32) -> Vec<FeedEvent>;
@@ -125,14 +125,14 @@ pass! {
         report_state(now: Time) -> ReportState;
         claim_notifications(request: ReportRequest) -> Vec<ToNotify>;
         begin_calls(begun: Vec<BegunCall>) -> Vec<bool>;
-        settle_notifications(notified: Vec<Notified>) -> Vec<bool>;
+        settle_notifications(notified: Vec<NotificationResult>) -> Vec<bool>;
         reclaim_notifications(alive: &[Incarnation], now: Time, limit: u32) -> u32;
         subscriber(tenant: &TenantId, id: &SubscriberId) -> Option<Subscriber>;
         subscribers(tenant: Option<&TenantId>) -> Vec<Subscriber>;
         notifications(tenant: &TenantId, uid: MessageUid) -> Vec<NotificationView>;
         refused_recipients(tenant: &TenantId, uids: &[MessageUid]) -> Vec<(MessageUid, i64)>;
-        fates(tenant: &TenantId, uids: &[MessageUid]) -> Vec<postway_store::record::Fate>;
-        news(tenant: &TenantId, uids: &[MessageUid]) -> Vec<(MessageUid, Event)>;
+        fates(tenant: &TenantId, uids: &[MessageUid]) -> Vec<postway_store::record::MessageOutcomes>;
+        news(tenant: &TenantId, uids: &[MessageUid]) -> Vec<(MessageUid, MessageEvent)>;
         deliveries(tenant: &TenantId, subscriber: &SubscriberId, state: Option<NotificationState>, before: Option<(MessageUid, i64)>, limit: u32) -> DeliveryPage;
         notify_again(key: &NotificationKey, now: Time) -> bool;
         hasten_notifications(who: &DueSubscriber, now: Time, limit: u32) -> u32;
@@ -142,41 +142,41 @@ pass! {
             self.hint(|| self.store.report_woken()).await
         }
     }
-    Retain {
+    RetentionStore {
         trim_journal(before: Time, limit: u32) -> u32;
         trim_audit(before: Time, limit: u32) -> u32;
-        tombstone(uid: MessageUid) -> Option<Tombstone>;
+        tombstone(uid: MessageUid) -> Option<MessageTombstone>;
         forget_traces(now: Time, limit: u32) -> u32;
-        expunge(expunge: Expunge) -> u32;
-        erase(tenant: &TenantId, address: &str, now: Time, limit: u32) -> Erased;
+        expunge(expunge: ExpungeRequest) -> u32;
+        erase(tenant: &TenantId, address: &str, now: Time, limit: u32) -> ErasureCounts;
         move_misplaced() -> LaneUpkeep;
         retire_lanes(now: Time) -> LaneUpkeep;
         statistics(tenant: &TenantId, since: Time, until: Time) -> Vec<StatisticsRow>;
     }
-    Inbound {
+    InboundStore {
         mailboxes(tenant: Option<&TenantId>) -> Vec<WatchedMailbox>;
         mailbox_states(tenant: Option<&TenantId>) -> Vec<MailboxState>;
         mailbox(key: &MailboxKey) -> Option<(WatchedMailbox, MailboxState)>;
-        register(page: Registration) -> Registered;
+        register(page: MailboxPage) -> RegistrationResult;
         note_mailbox(note: MailboxNote) -> ();
-        route_state(now: Time) -> RouteState;
-        claim_inbound(request: RouteRequest) -> Vec<ToRoute>;
-        settle_inbound(routed: Vec<Routed>) -> Vec<bool>;
+        route_state(now: Time) -> ProcessingState;
+        claim_inbound(request: ProcessRequest) -> Vec<MailToProcess>;
+        settle_inbound(routed: Vec<InboundMailResult>) -> Vec<bool>;
         reclaim_inbound(alive: &[Incarnation], now: Time, limit: u32) -> u32;
-        rules(tenant: &TenantId, mailbox: Option<&MailboxId>) -> Vec<Rule>;
-        rule(tenant: &TenantId, id: &RuleId) -> Option<Rule>;
+        rules(tenant: &TenantId, mailbox: Option<&MailboxId>) -> Vec<InboundRule>;
+        rule(tenant: &TenantId, id: &RuleId) -> Option<InboundRule>;
         contacts(tenant: &TenantId, after: Option<&ContactId>, limit: u32) -> Vec<Contact>;
         contact(tenant: &TenantId, id: &ContactId) -> Option<Contact>;
         contact_named(tenant: &TenantId, name: &str) -> Option<Contact>;
         inbound(tenant: &TenantId, filter: &InboundFilter, before: Option<MessageUid>, limit: u32) -> Vec<InboundView>;
         inbound_one(tenant: &TenantId, uid: MessageUid) -> Option<InboundRecord>;
-        inbound_raw(tenant: &TenantId, uid: MessageUid) -> Option<Body>;
-        replay_inbound(tenant: &TenantId, uid: MessageUid, now: Time) -> Changed;
+        inbound_raw(tenant: &TenantId, uid: MessageUid) -> Option<StoredBody>;
+        replay_inbound(tenant: &TenantId, uid: MessageUid, now: Time) -> ChangeResult;
         replay_inbound_all(replay: InboundReplay) -> u32;
-        resolve_inbound(tenant: &TenantId, uid: MessageUid, now: Time) -> Changed;
-        traced(uids: &[MessageUid]) -> Vec<Traced>;
-        receipt_page(tenant: &TenantId, uid: MessageUid, after: Option<ReceiptPlace>, limit: u32) -> Vec<ReceiptView>;
-        receipt_raw(tenant: &TenantId, uid: MessageUid, digest: [u8; 32]) -> Option<Body>;
+        resolve_inbound(tenant: &TenantId, uid: MessageUid, now: Time) -> ChangeResult;
+        traced(uids: &[MessageUid]) -> Vec<TracedMessage>;
+        receipt_page(tenant: &TenantId, uid: MessageUid, after: Option<ReceiptPlace>, limit: u32) -> Vec<StoredReceipt>;
+        receipt_raw(tenant: &TenantId, uid: MessageUid, digest: [u8; 32]) -> Option<StoredBody>;
         time_out_receipts(now: Time, limit: u32) -> u32;
         expunge_inbound(tenant: &TenantId, before: Time, unreported_before: Time, limit: u32) -> u32;
         ;;
@@ -184,7 +184,7 @@ pass! {
             self.hint(|| self.store.inbound_woken()).await
         }
     }
-    Operate {
+    OperationStore {
         ping() -> ();
         ;;
         fn commits(&self) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use postway_domain::{EventKind, MessageUid, State, TenantId, Time, message::Rest};
+use postway_domain::{EventKind, MessageState, MessageUid, TenantId, Time, message::OtherRecipients};
 
 use super::{
     stored_message::StoredMessage,
@@ -13,17 +13,20 @@ use crate::{
     queue::{
         collapse::{Older, count_entered, withdrawal},
         hand_over::HandOver,
-        lease_conditions::Terms,
-        new_message_row::Entry,
+        lease_conditions::LeaseConditions,
+        new_message_row::JournalEntry,
         packing::{PackedMessage, Packing},
     },
-    record::{Acceptance, AccountKey, BatchKey, Change, Claimed, DedupKind, Fence, NewEvent, NewMessage},
+    record::{
+        Acceptance, AccountKey, BatchKey, ClaimedMessage, DedupKind, MessageChange, NewEvent, NewMessage,
+        WriteFence,
+    },
 };
 
 /// What one accept did, to be told after its commit.
 pub(super) struct AcceptEffects {
     pub answers: Vec<Acceptance>,
-    pub handed_over: Vec<Claimed>,
+    pub handed_over: Vec<ClaimedMessage>,
     pub woken: Vec<AccountKey>,
     pub prepares: bool,
 }
@@ -43,10 +46,10 @@ impl MemoryTables {
             prepares: false,
         };
         let Some(now) = messages.first().map(|message| message.created_at) else { return Ok(accepted) };
-        let mut terms = Terms {
+        let mut terms = LeaseConditions {
             gates: self.directory.gates(),
             suppressed: self.directory.suppressed(now),
-            ..Terms::default()
+            ..LeaseConditions::default()
         };
         for message in messages {
             let key =
@@ -109,7 +112,7 @@ impl MemoryTables {
         &mut self,
         message: NewMessage,
         hand_over: &HandOver,
-        terms: &mut Terms,
+        terms: &mut LeaseConditions,
         accepted: &mut AcceptEffects,
     ) -> Acceptance {
         let now = message.created_at;
@@ -126,18 +129,18 @@ impl MemoryTables {
         }
         let superseded = self.supersede(&message);
         let message = PackedMessage::new(message, Packing::Plain);
-        let entry = Entry::new(&message, message.lane.id(), hand_over, terms);
+        let entry = JournalEntry::new(&message, message.lane.id(), hand_over, terms);
         let (claimed, acceptance) = (entry.claimed(), entry.acceptance());
         let lease = entry.lease;
         let statuses: Vec<_> = (0..message.recipients.len()).map(|at| entry.recipient_status(at)).collect();
-        let suppressed = (entry.state() == State::Suppressed).then(|| {
+        let suppressed = (entry.state() == MessageState::Suppressed).then(|| {
             let owned =
                 |(kind, data): (EventKind, Option<&str>)| NewEvent { kind, data: data.map(str::to_owned) };
             entry.events().map(owned).collect()
         });
         let mut message = message.into_message();
         if let Some(events) = suppressed {
-            (message.state, message.due_at, message.events) = (State::Suppressed, None, events);
+            (message.state, message.due_at, message.events) = (MessageState::Suppressed, None, events);
         }
         let mut stored = StoredMessage::new(message);
         accepted.prepares |= stored.preparable_at().is_some();
@@ -168,7 +171,7 @@ impl MemoryTables {
     }
 
     /// The message before this one with the same collapse key, and the change that withdraws it, if it has not left.
-    fn supersede(&mut self, message: &NewMessage) -> Option<(MessageUid, Option<Change>)> {
+    fn supersede(&mut self, message: &NewMessage) -> Option<(MessageUid, Option<MessageChange>)> {
         let name = message.collapse_key.clone()?;
         let previous = self.collapse.insert((message.lane.tenant.clone(), name), message.uid)?;
         let record = &self.messages.get(&previous)?.record;
@@ -176,8 +179,8 @@ impl MemoryTables {
         let older = Older {
             uid: previous,
             state: summary.state,
-            fence: Fence { status: summary.state.status(), token: None, version: Some(summary.version) },
-            rest: Rest::beside_open(record.recipients.iter().map(|one| one.status)),
+            fence: WriteFence { status: summary.state.status(), token: None, version: Some(summary.version) },
+            rest: OtherRecipients::beside_open(record.recipients.iter().map(|one| one.status)),
             sensitive: summary.sensitive,
             due_at: summary.due_at,
         };

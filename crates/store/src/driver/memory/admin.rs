@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use postway_domain::{
-    Account, AccountId, ApiKey, EmailAddress, KeyDigest, Span, Tenant, TenantId, Time,
+    Account, AccountId, ApiKey, EmailAddress, KeyDigest, LimitSpan, Tenant, TenantId, Time,
     id::{AuditId, SessionId},
     oauth::{OAuthOwner, OAuthState},
 };
@@ -13,9 +13,10 @@ use super::{
     tables::MemoryTables,
 };
 use crate::{
-    admin::{Gates, Suppressed},
+    admin::{SuppressedAddresses, SuspensionGates},
     record::{
-        AccountKey, AuditEntry, Changed, Circuit, DirectoryChange, Suppression, Suspension, SuspensionScope,
+        AccountKey, AuditEntry, ChangeResult, DirectoryChange, OpenCircuit, SuppressionRecord,
+        SuspensionRecord, SuspensionScope,
     },
 };
 
@@ -28,25 +29,25 @@ pub(super) struct MemoryDirectory {
     ended_sessions: BTreeMap<SessionId, Time>,
     pub(super) oauth: BTreeMap<OAuthOwner, OAuthState>,
     suspensions: BTreeMap<(TenantId, SuspensionScope), Time>,
-    pub(super) suppressions: BTreeMap<(TenantId, String), Suppression>,
+    pub(super) suppressions: BTreeMap<(TenantId, String), SuppressionRecord>,
     pub(super) scoped: ScopedTable,
     pub(super) streams: StreamTable,
-    circuits: BTreeMap<AccountKey, Circuit>,
+    circuits: BTreeMap<AccountKey, OpenCircuit>,
     audit: Vec<AuditEntry>,
-    pub(super) spent: BTreeMap<(AccountKey, Span, i64), i64>,
+    pub(super) spent: BTreeMap<(AccountKey, LimitSpan, i64), i64>,
 }
 
 impl MemoryDirectory {
-    pub fn gates(&self) -> Gates {
-        let mut gates = Gates::default();
+    pub fn gates(&self) -> SuspensionGates {
+        let mut gates = SuspensionGates::default();
         for suspension in self.all_suspensions() {
             gates.add(suspension);
         }
         gates
     }
 
-    fn all_suspensions(&self) -> impl Iterator<Item = Suspension> {
-        let suspension = |((tenant, scope), since): (&(TenantId, SuspensionScope), &Time)| Suspension {
+    fn all_suspensions(&self) -> impl Iterator<Item = SuspensionRecord> {
+        let suspension = |((tenant, scope), since): (&(TenantId, SuspensionScope), &Time)| SuspensionRecord {
             tenant: tenant.clone(),
             scope: scope.clone(),
             since: *since,
@@ -54,10 +55,10 @@ impl MemoryDirectory {
         self.suspensions.iter().map(suspension)
     }
 
-    pub fn suppressed(&self, now: Time) -> Suppressed {
-        let in_force = |one: &&Suppression| one.expires_at.is_none_or(|at| at > now);
+    pub fn suppressed(&self, now: Time) -> SuppressedAddresses {
+        let in_force = |one: &&SuppressionRecord| one.expires_at.is_none_or(|at| at > now);
         let in_force = self.suppressions.values().filter(in_force);
-        let mut suppressed: Suppressed =
+        let mut suppressed: SuppressedAddresses =
             in_force.map(|one| (one.tenant.clone(), one.address.clone())).collect();
         for one in self.scoped.in_force(now) {
             suppressed.scoped.add(&one.scope);
@@ -70,7 +71,7 @@ impl MemoryDirectory {
         self.audit.sort_by_key(|entry| entry.id);
     }
 
-    /// See [`crate::Retain::trim_audit`].
+    /// See [`crate::RetentionStore::trim_audit`].
     pub fn trim_audit(&mut self, before: Time, limit: u32) -> u32 {
         let old = self.audit.partition_point(|entry| entry.id < AuditId::first_at(before));
         self.audit.drain(..old.min(limit as usize)).count() as u32
@@ -114,77 +115,82 @@ impl MemoryDirectory {
         keys
     }
 
-    pub fn list_suspensions(&self, tenant: &TenantId) -> Vec<Suspension> {
+    pub fn list_suspensions(&self, tenant: &TenantId) -> Vec<SuspensionRecord> {
         self.all_suspensions().filter(|suspension| suspension.tenant == *tenant).collect()
     }
 
-    pub fn list_suppressions(&self, tenant: &TenantId, after: Option<&str>, limit: u32) -> Vec<Suppression> {
+    pub fn list_suppressions(
+        &self,
+        tenant: &TenantId,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Vec<SuppressionRecord> {
         let of_tenant = self.suppressions.values().filter(|one| one.tenant == *tenant);
         let later = of_tenant.filter(|one| after.is_none_or(|after| one.address.as_str() > after));
         later.take(limit as usize).cloned().collect()
     }
 
-    pub fn suppression(&self, tenant: &TenantId, address: &str) -> Option<Suppression> {
+    pub fn suppression(&self, tenant: &TenantId, address: &str) -> Option<SuppressionRecord> {
         let of = |address| self.suppressions.get(&(tenant.clone(), address)).cloned();
         EmailAddress::spellings_of(address).find_map(of)
     }
 
-    pub fn circuit(&self, key: &AccountKey) -> Option<Circuit> {
+    pub fn circuit(&self, key: &AccountKey) -> Option<OpenCircuit> {
         self.circuits.get(key).cloned()
     }
 
-    pub fn circuits(&self, tenant: Option<&TenantId>) -> Vec<Circuit> {
-        let wanted = |circuit: &&Circuit| tenant.is_none_or(|tenant| circuit.key.tenant == *tenant);
+    pub fn circuits(&self, tenant: Option<&TenantId>) -> Vec<OpenCircuit> {
+        let wanted = |circuit: &&OpenCircuit| tenant.is_none_or(|tenant| circuit.key.tenant == *tenant);
         self.circuits.values().filter(wanted).cloned().collect()
     }
 
-    fn create_tenant(&mut self, tenant: Tenant) -> Changed {
+    fn create_tenant(&mut self, tenant: Tenant) -> ChangeResult {
         if self.tenants.contains_key(&tenant.id) {
-            return Changed::Exists;
+            return ChangeResult::Exists;
         }
         self.tenants.insert(tenant.id.clone(), tenant);
-        Changed::Done
+        ChangeResult::Done
     }
 
-    fn update_tenant(&mut self, tenant: Tenant, expected: i64) -> Changed {
+    fn update_tenant(&mut self, tenant: Tenant, expected: i64) -> ChangeResult {
         match self.tenants.get_mut(&tenant.id) {
             Some(stored) if stored.version == expected && stored.deleted_at.is_none() => {
                 *stored = tenant;
-                Changed::Done
+                ChangeResult::Done
             }
-            Some(_) | None => Changed::Stale,
+            Some(_) | None => ChangeResult::Stale,
         }
     }
 
-    fn create_account(&mut self, account: Account) -> Changed {
+    fn create_account(&mut self, account: Account) -> ChangeResult {
         let key = AccountKey { tenant: account.tenant.clone(), account: account.id.clone() };
         if self.accounts.contains_key(&key) {
-            return Changed::Exists;
+            return ChangeResult::Exists;
         }
         self.accounts.insert(key, account);
-        Changed::Done
+        ChangeResult::Done
     }
 
-    fn update_account(&mut self, account: Account, expected: i64) -> Changed {
+    fn update_account(&mut self, account: Account, expected: i64) -> ChangeResult {
         let key = AccountKey { tenant: account.tenant.clone(), account: account.id.clone() };
         match self.accounts.get_mut(&key) {
             Some(stored) if stored.version == expected => {
                 *stored = account;
-                Changed::Done
+                ChangeResult::Done
             }
-            Some(_) | None => Changed::Stale,
+            Some(_) | None => ChangeResult::Stale,
         }
     }
 
-    fn create_key(&mut self, key: ApiKey) -> Changed {
+    fn create_key(&mut self, key: ApiKey) -> ChangeResult {
         let is_taken = self.keys.iter().any(|other| other.id == key.id || other.digest == key.digest);
         if !is_taken {
             self.keys.push(key);
         }
-        done_if(!is_taken, Changed::Exists)
+        done_if(!is_taken, ChangeResult::Exists)
     }
 
-    fn revoke(&mut self, tenant: &TenantId, id: &str, at: Time) -> Changed {
+    fn revoke(&mut self, tenant: &TenantId, id: &str, at: Time) -> ChangeResult {
         let found = self
             .keys
             .iter_mut()
@@ -192,34 +198,34 @@ impl MemoryDirectory {
         match found {
             Some(key) => {
                 key.revoked_at = Some(at);
-                Changed::Done
+                ChangeResult::Done
             }
-            None => Changed::Missing,
+            None => ChangeResult::Missing,
         }
     }
 
-    fn touch(&mut self, used: Vec<(String, Time)>) -> Changed {
+    fn touch(&mut self, used: Vec<(String, Time)>) -> ChangeResult {
         for (id, at) in used {
             for key in self.keys.iter_mut().filter(|key| key.id == id) {
                 key.last_used_at = key.last_used_at.max(Some(at));
             }
         }
-        Changed::Done
+        ChangeResult::Done
     }
 }
 
-pub(super) fn done_if(done: bool, otherwise: Changed) -> Changed {
-    if done { Changed::Done } else { otherwise }
+pub(super) fn done_if(done: bool, otherwise: ChangeResult) -> ChangeResult {
+    if done { ChangeResult::Done } else { otherwise }
 }
 
 impl MemoryTables {
-    /// See [`crate::Directory::change`].
-    pub fn change(&mut self, change: DirectoryChange) -> Changed {
+    /// See [`crate::DirectoryStore::change`].
+    pub fn change(&mut self, change: DirectoryChange) -> ChangeResult {
         let directory = &mut self.directory;
         match change {
             DirectoryChange::CreateTenant(tenant, accounts) => {
                 let created = directory.create_tenant(tenant.clone());
-                if created == Changed::Done {
+                if created == ChangeResult::Done {
                     self.reports.keep_client(&tenant);
                     for account in accounts {
                         directory.create_account(account);
@@ -229,7 +235,7 @@ impl MemoryTables {
             }
             DirectoryChange::UpdateTenant(tenant, expected) => {
                 let updated = directory.update_tenant(tenant.clone(), expected);
-                if updated == Changed::Done {
+                if updated == ChangeResult::Done {
                     self.reports.keep_client(&tenant);
                 }
                 updated
@@ -239,18 +245,18 @@ impl MemoryTables {
                     tenant.deleted_at = Some(at);
                     tenant.version += 1;
                     directory.suspensions.entry((id, SuspensionScope::Tenant)).or_insert(at);
-                    Changed::Done
+                    ChangeResult::Done
                 }
-                Some(_) | None => Changed::Missing,
+                Some(_) | None => ChangeResult::Missing,
             },
             DirectoryChange::PurgeTenant(id, limit) => self.purge(&id, limit),
             DirectoryChange::SetDefaultAccount(tenant, account) => match directory.tenants.get_mut(&tenant) {
                 Some(tenant) if tenant.deleted_at.is_none() => {
                     tenant.default_account = Some(account);
                     tenant.version += 1;
-                    Changed::Done
+                    ChangeResult::Done
                 }
-                Some(_) | None => Changed::Missing,
+                Some(_) | None => ChangeResult::Missing,
             },
             DirectoryChange::CreateAccount(account) => directory.create_account(account),
             DirectoryChange::UpdateAccount(account, expected) => directory.update_account(account, expected),
@@ -261,11 +267,11 @@ impl MemoryTables {
             DirectoryChange::EndSession(id, ends_at) => {
                 let is_new = !directory.ended_sessions.contains_key(&id);
                 directory.ended_sessions.entry(id).or_insert(ends_at);
-                done_if(is_new, Changed::Already)
+                done_if(is_new, ChangeResult::Already)
             }
             DirectoryChange::PutOAuthState(state, expected) => {
                 let stored = directory.oauth.get(&state.owner).map(|stored| stored.version);
-                let misfit = if expected.is_none() { Changed::Exists } else { Changed::Stale };
+                let misfit = if expected.is_none() { ChangeResult::Exists } else { ChangeResult::Stale };
                 let fits = stored == expected;
                 if fits {
                     directory.oauth.insert(state.owner.clone(), state);
@@ -276,22 +282,22 @@ impl MemoryTables {
                 let place = (suspension.tenant, suspension.scope);
                 let free = !directory.suspensions.contains_key(&place);
                 directory.suspensions.entry(place).or_insert(suspension.since);
-                done_if(free, Changed::Already)
+                done_if(free, ChangeResult::Already)
             }
             DirectoryChange::Activate(tenant, scope) => {
-                done_if(directory.suspensions.remove(&(tenant, scope)).is_some(), Changed::Already)
+                done_if(directory.suspensions.remove(&(tenant, scope)).is_some(), ChangeResult::Already)
             }
             DirectoryChange::Suppress(list) => {
-                let placed = |one: Suppression| ((one.tenant.clone(), one.address.clone()), one);
+                let placed = |one: SuppressionRecord| ((one.tenant.clone(), one.address.clone()), one);
                 directory.suppressions.extend(list.into_iter().map(placed));
-                Changed::Done
+                ChangeResult::Done
             }
             DirectoryChange::Unsuppress(tenant, addresses) => {
                 let spellings = addresses.iter().flat_map(|address| EmailAddress::spellings_of(address));
                 let removed = spellings.filter(|address| {
                     directory.suppressions.remove(&(tenant.clone(), address.clone())).is_some()
                 });
-                done_if(removed.count() > 0, Changed::Missing)
+                done_if(removed.count() > 0, ChangeResult::Missing)
             }
             DirectoryChange::SuppressScoped(list) => directory.scoped.add(list),
             DirectoryChange::UnsuppressScoped(scopes) => directory.scoped.remove(&scopes),
@@ -301,8 +307,8 @@ impl MemoryTables {
             DirectoryChange::OpenCircuit(circuit) => {
                 let opened_at = directory.circuits.get(&circuit.key).map(|open| open.opened_at);
                 let opened_at = opened_at.unwrap_or(circuit.opened_at);
-                directory.circuits.insert(circuit.key.clone(), Circuit { opened_at, ..circuit });
-                Changed::Done
+                directory.circuits.insert(circuit.key.clone(), OpenCircuit { opened_at, ..circuit });
+                ChangeResult::Done
             }
             DirectoryChange::RedactAudit { tenant, target, digest } => {
                 let named = |entry: &&mut AuditEntry| {
@@ -311,10 +317,10 @@ impl MemoryTables {
                         && entry.target == target
                 };
                 directory.audit.iter_mut().filter(named).for_each(|entry| entry.target.clone_from(&digest));
-                Changed::Done
+                ChangeResult::Done
             }
             DirectoryChange::CloseCircuit(key) => {
-                done_if(directory.circuits.remove(&key).is_some(), Changed::Missing)
+                done_if(directory.circuits.remove(&key).is_some(), ChangeResult::Missing)
             }
             DirectoryChange::CreateTemplate(template) => self.catalogue.create_template(template),
             DirectoryChange::DeleteTemplate(tenant, name) => self.catalogue.delete_template(&tenant, &name),
@@ -357,7 +363,7 @@ impl MemoryTables {
                 directory.suppressions.retain(|_, one| one.expires_at.is_none_or(|at| at > now));
                 directory.scoped.forget(now);
                 directory.ended_sessions.retain(|_, ends_at| *ends_at > now);
-                Changed::Done
+                ChangeResult::Done
             }
             DirectoryChange::ForgetUse(now, limit) => directory.forget_use(now, limit as usize),
             DirectoryChange::PullReady(now, limit) => self.pull_ready(now, limit as usize),
@@ -371,9 +377,9 @@ impl MemoryTables {
         }
     }
 
-    fn delete_account(&mut self, key: &AccountKey) -> Changed {
+    fn delete_account(&mut self, key: &AccountKey) -> ChangeResult {
         if !self.directory.accounts.contains_key(key) {
-            return Changed::Missing;
+            return ChangeResult::Missing;
         }
         let tenant = self.directory.tenants.get(&key.tenant);
         let is_default = tenant.and_then(|tenant| tenant.default_account.as_ref()) == Some(&key.account);
@@ -383,19 +389,19 @@ impl MemoryTables {
                 && !summary.state.status().is_final()
         };
         if is_default || self.messages.values().any(|stored| unfinished(&stored.record.summary)) {
-            return Changed::InUse;
+            return ChangeResult::InUse;
         }
         let directory = &mut self.directory;
         directory.accounts.remove(key);
         directory.circuits.remove(key);
         directory.oauth.remove(&OAuthOwner::account(&key.tenant, &key.account));
         directory.suspensions.remove(&(key.tenant.clone(), SuspensionScope::Account(key.account.clone())));
-        Changed::Done
+        ChangeResult::Done
     }
 
-    fn purge(&mut self, tenant: &TenantId, limit: u32) -> Changed {
+    fn purge(&mut self, tenant: &TenantId, limit: u32) -> ChangeResult {
         if self.directory.tenants.get(tenant).is_none_or(|tenant| tenant.deleted_at.is_none()) {
-            return Changed::Missing;
+            return ChangeResult::Missing;
         }
         let of_tenant = |uid: &postway_domain::MessageUid, tables: &Self| {
             tables.messages.get(uid).is_some_and(|stored| stored.record.summary.lane.tenant == *tenant)
@@ -406,7 +412,7 @@ impl MemoryTables {
             self.remove(*uid);
         }
         if !uids.is_empty() {
-            return Changed::Done;
+            return ChangeResult::Done;
         }
         self.forget_tenant(tenant);
         let directory = &mut self.directory;
@@ -427,6 +433,6 @@ impl MemoryTables {
         self.catalogue.forget_tenant(tenant);
         self.inbound.forget_tenant(tenant);
         self.reports.forget_tenant(tenant);
-        Changed::Already
+        ChangeResult::Already
     }
 }

@@ -1,9 +1,9 @@
 //! Handing out work, taking its outcome back, and finding what got stuck.
 
 use postway_domain::{
-    Incarnation, Lane, MessageUid, State, Status, Time,
+    Incarnation, Lane, MessageState, MessageStatus, MessageUid, Time,
     fairness::{self, DueLane},
-    message::Wait,
+    message::ScheduleReason,
 };
 
 use super::{
@@ -11,27 +11,31 @@ use super::{
     tables::{MemoryTables, Queue},
 };
 use crate::{
-    queue::lease_conditions::{Terms, remainder},
+    queue::lease_conditions::{LeaseConditions, remainder},
     record::{
-        AccountKey, AccountWant, Body, Change, Changed, ClaimRequest, Claimed, DueAccount, QueueState,
-        Stalled, WireCommit,
+        AccountKey, AccountWant, ChangeResult, ClaimRequest, ClaimedMessage, DueAccount, MessageChange,
+        QueueState, StalledMessage, StoredBody, WireCommit,
     },
 };
 
 impl MemoryTables {
     /// Leases what an account has room for, lane by lane in the order of fairness. Gives what is left to stand, too.
-    pub fn claim(&mut self, want: &AccountWant, request: &ClaimRequest) -> (Vec<Claimed>, AccountWant) {
-        let mut terms = Terms {
+    pub fn claim(
+        &mut self,
+        want: &AccountWant,
+        request: &ClaimRequest,
+    ) -> (Vec<ClaimedMessage>, AccountWant) {
+        let mut terms = LeaseConditions {
             gates: self.directory.gates(),
             suppressed: self.directory.suppressed(request.now),
-            ..Terms::default()
+            ..LeaseConditions::default()
         };
         self.directory.open(&mut terms.allowances, &want.sender(), want.limits, request.now);
         let room = terms.room(want);
         let chosen = self.choose(&want.key, room as usize, request.now, &terms);
         let lease =
             |stored: &mut StoredMessage| stored.take(&request.lease, request.now, request.inline_bytes_max);
-        let mut claimed: Vec<Claimed> =
+        let mut claimed: Vec<ClaimedMessage> =
             chosen.into_iter().filter_map(|uid| self.edit(uid, lease).flatten()).collect();
         terms.permit(want, &mut claimed);
         terms.suppress(&mut claimed);
@@ -41,7 +45,7 @@ impl MemoryTables {
         (claimed, rest)
     }
 
-    fn choose(&self, key: &AccountKey, room: usize, now: Time, terms: &Terms) -> Vec<MessageUid> {
+    fn choose(&self, key: &AccountKey, room: usize, now: Time, terms: &LeaseConditions) -> Vec<MessageUid> {
         let Some(queues) = self.waiting.get(key) else {
             return Vec::new();
         };
@@ -71,7 +75,7 @@ impl MemoryTables {
     fn is_sending(&self, lane: &Lane) -> bool {
         self.messages.values().any(|stored| {
             let summary = &stored.record.summary;
-            summary.state.status() == Status::Sending && summary.lane == *lane
+            summary.state.status() == MessageStatus::Sending && summary.lane == *lane
         })
     }
 
@@ -79,12 +83,12 @@ impl MemoryTables {
     fn due<'a>(&'a self, queue: &'a Queue, now: Time) -> impl Iterator<Item = (Time, &'a StoredMessage)> {
         let due = queue.iter().take_while(move |(due_at, _)| *due_at <= now);
         let stored = due.filter_map(|(due_at, uid)| Some((*due_at, self.messages.get(uid)?)));
-        let is_doubtful = |stored: &StoredMessage| stored.record.summary.state == State::InDoubt;
+        let is_doubtful = |stored: &StoredMessage| stored.record.summary.state == MessageState::InDoubt;
         stored.filter(move |(_, stored)| is_doubtful(stored) || !stored.expired(now))
     }
 
     /// Marks what is for a known recipient that was deleted.
-    fn mark_departed(&self, claimed: &mut [Claimed]) {
+    fn mark_departed(&self, claimed: &mut [ClaimedMessage]) {
         let recipients = &self.catalogue.recipients;
         for one in claimed {
             let known = self.messages.get(&one.uid).and_then(|stored| stored.record.recipient);
@@ -94,7 +98,7 @@ impl MemoryTables {
         }
     }
 
-    /// See [`crate::Work::wire_commit`].
+    /// See [`crate::WorkStore::wire_commit`].
     pub fn wire_commit(&mut self, commit: WireCommit) -> bool {
         if !self.directory.gates().may_leave(&commit) {
             return false;
@@ -102,8 +106,8 @@ impl MemoryTables {
         self.edit(commit.uid, |stored| stored.wire_commit(commit)).unwrap_or(false)
     }
 
-    /// See [`crate::Work::apply`]. Adds the account to `woken` if the message waits to be claimed now.
-    pub fn apply(&mut self, change: Change, woken: &mut Vec<AccountKey>) -> bool {
+    /// See [`crate::WorkStore::apply`]. Adds the account to `woken` if the message waits to be claimed now.
+    pub fn apply(&mut self, change: MessageChange, woken: &mut Vec<AccountKey>) -> bool {
         let (uid, refunded) = (change.uid, change.clone());
         let mut links = Vec::new();
         let applied = self.edit(uid, |stored| {
@@ -121,53 +125,63 @@ impl MemoryTables {
         held
     }
 
-    /// See [`crate::Work::body`].
-    pub fn body(&self, uid: MessageUid) -> Option<Body> {
+    /// See [`crate::WorkStore::body`].
+    pub fn body(&self, uid: MessageUid) -> Option<StoredBody> {
         self.messages.get(&uid)?.raw.clone()
     }
 
-    /// See [`crate::Work::stalled`]. The longest untouched first.
-    pub fn stalled(&self, alive: &[Incarnation], now: Time, limit: u32) -> Vec<Stalled> {
+    /// See [`crate::WorkStore::stalled`]. The longest untouched first.
+    pub fn stalled(&self, alive: &[Incarnation], now: Time, limit: u32) -> Vec<StalledMessage> {
         let found = self.messages.values().filter(|stored| {
             let status = stored.record.summary.state.status();
-            matches!(status, Status::Sending | Status::Validating) && stored.abandoned(alive, now)
+            matches!(status, MessageStatus::Sending | MessageStatus::Validating)
+                && stored.abandoned(alive, now)
         });
         first_by(found, limit, |stored| stored.record.summary.updated_at)
     }
 
-    /// See [`crate::Work::overdue`]. The longest expired first.
-    pub fn overdue(&self, now: Time, limit: u32) -> Vec<Stalled> {
+    /// See [`crate::WorkStore::overdue`]. The longest expired first.
+    pub fn overdue(&self, now: Time, limit: u32) -> Vec<StalledMessage> {
         let found = self.messages.values().filter(|stored| {
             let status = stored.record.summary.state.status();
-            let waits =
-                matches!(status, Status::Accepted | Status::Validating | Status::Ready | Status::Scheduled);
+            let waits = matches!(
+                status,
+                MessageStatus::Accepted
+                    | MessageStatus::Validating
+                    | MessageStatus::Ready
+                    | MessageStatus::Scheduled
+            );
             waits && stored.expired(now)
         });
         first_by(found, limit, |stored| stored.record.summary.expires_at)
     }
 
     /// See [`crate::record::DirectoryChange::PullReady`].
-    pub fn pull_ready(&mut self, now: Time, limit: usize) -> Changed {
+    pub fn pull_ready(&mut self, now: Time, limit: usize) -> ChangeResult {
         let is_ahead = |stored: &&StoredMessage| {
             let summary = &stored.record.summary;
-            summary.state == State::Ready && summary.due_at.is_some_and(|due_at| due_at > now)
+            summary.state == MessageState::Ready && summary.due_at.is_some_and(|due_at| due_at > now)
         };
         let ahead: Vec<MessageUid> =
             self.messages.values().filter(is_ahead).map(StoredMessage::uid).take(limit).collect();
         for uid in &ahead {
             self.edit(*uid, |stored| stored.record.summary.due_at = Some(now));
         }
-        if ahead.is_empty() { Changed::Already } else { Changed::Done }
+        if ahead.is_empty() { ChangeResult::Already } else { ChangeResult::Done }
     }
 
     /// See [`crate::record::DirectoryChange::PullBeyond`].
-    pub fn pull_beyond(&mut self, latest: &[(AccountKey, Time)], now: Time, limit: usize) -> Changed {
+    pub fn pull_beyond(&mut self, latest: &[(AccountKey, Time)], now: Time, limit: usize) -> ChangeResult {
         let mut pulled = 0;
         for (key, latest) in latest {
             let is_beyond = |stored: &&StoredMessage| {
                 let summary = &stored.record.summary;
-                let waits =
-                    matches!(summary.state, State::Ready | State::Scheduled(Wait::Retry) | State::InDoubt);
+                let waits = matches!(
+                    summary.state,
+                    MessageState::Ready
+                        | MessageState::Scheduled(ScheduleReason::Retry)
+                        | MessageState::InDoubt
+                );
                 let is_theirs = summary.lane.tenant == key.tenant && summary.lane.account == key.account;
                 waits && is_theirs && summary.due_at.is_some_and(|due_at| due_at > *latest)
             };
@@ -178,10 +192,10 @@ impl MemoryTables {
             }
             pulled += beyond.len();
         }
-        if pulled == 0 { Changed::Already } else { Changed::Done }
+        if pulled == 0 { ChangeResult::Already } else { ChangeResult::Done }
     }
 
-    /// See [`crate::Work::queue_state`].
+    /// See [`crate::WorkStore::queue_state`].
     pub fn queue_state(&self, now: Time) -> QueueState {
         let gates = self.directory.gates();
         let is_open = |queue: &Queue| {
@@ -209,7 +223,7 @@ fn first_by<'a, K: Ord>(
     found: impl Iterator<Item = &'a StoredMessage>,
     limit: u32,
     key: impl Fn(&StoredMessage) -> K,
-) -> Vec<Stalled> {
+) -> Vec<StalledMessage> {
     let mut found: Vec<&StoredMessage> = found.collect();
     found.sort_by_key(|stored| (key(stored), stored.uid()));
     found.into_iter().take(limit as usize).map(StoredMessage::stalled).collect()

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use postway_domain::{
     DkimKey, EmailAddress, KnownRecipient, MessageUid, RecipientId, RecipientKey, Template, TemplateName,
-    TenantId, Time, secret::Sealed,
+    TenantId, Time, secret::SealedSecret,
 };
 
 use super::{MemoryStore, admin::done_if};
 use crate::{
     error::StoreError,
     port,
-    record::{BlobName, Changed, Link},
+    record::{BlobName, ChangeResult, FileLink},
 };
 
 /// What content is made with.
@@ -21,16 +21,16 @@ pub(super) struct MemoryCatalogue {
     templates: BTreeMap<(TenantId, TemplateName), BTreeMap<i64, Template>>,
     pub recipients: BTreeMap<(TenantId, RecipientId), KnownRecipient>,
     keys: BTreeMap<(TenantId, String, String), DkimKey>,
-    pub links: BTreeMap<(MessageUid, BlobName), Link>,
+    pub links: BTreeMap<(MessageUid, BlobName), FileLink>,
 }
 
 impl MemoryCatalogue {
-    pub fn create_template(&mut self, template: Template) -> Changed {
+    pub fn create_template(&mut self, template: Template) -> ChangeResult {
         let place = (template.tenant.clone(), template.name.clone());
         let versions = self.templates.entry(place.clone()).or_default();
         let newest = versions.last_key_value().map_or(0, |(version, _)| *version);
         if versions.contains_key(&template.version) {
-            return Changed::Exists;
+            return ChangeResult::Exists;
         }
         let is_next = template.version == newest + 1;
         if is_next {
@@ -42,11 +42,11 @@ impl MemoryCatalogue {
         if versions.is_empty() {
             self.templates.remove(&place);
         }
-        done_if(is_next, Changed::Stale)
+        done_if(is_next, ChangeResult::Stale)
     }
 
-    pub fn delete_template(&mut self, tenant: &TenantId, name: &TemplateName) -> Changed {
-        done_if(self.templates.remove(&(tenant.clone(), name.clone())).is_some(), Changed::Missing)
+    pub fn delete_template(&mut self, tenant: &TenantId, name: &TemplateName) -> ChangeResult {
+        done_if(self.templates.remove(&(tenant.clone(), name.clone())).is_some(), ChangeResult::Missing)
     }
 
     fn template(&self, tenant: &TenantId, name: &TemplateName, version: Option<i64>) -> Option<Template> {
@@ -93,29 +93,29 @@ impl MemoryCatalogue {
         self.recipients.values().filter(move |one| one.tenant == *tenant && one.deleted_at.is_none())
     }
 
-    pub fn create_recipient(&mut self, recipient: KnownRecipient) -> Changed {
+    pub fn create_recipient(&mut self, recipient: KnownRecipient) -> ChangeResult {
         let place = (recipient.tenant.clone(), recipient.id);
         let is_free = !self.recipients.contains_key(&place) && !self.is_external_id_taken(&recipient);
         if is_free {
             self.recipients.insert(place, recipient);
         }
-        done_if(is_free, Changed::Exists)
+        done_if(is_free, ChangeResult::Exists)
     }
 
-    pub fn update_recipient(&mut self, recipient: KnownRecipient, expected: i64) -> Changed {
+    pub fn update_recipient(&mut self, recipient: KnownRecipient, expected: i64) -> ChangeResult {
         if self.is_external_id_taken(&recipient) {
-            return Changed::Exists;
+            return ChangeResult::Exists;
         }
         match self.recipients.get_mut(&(recipient.tenant.clone(), recipient.id)) {
             Some(stored) if stored.version == expected && stored.deleted_at.is_none() => {
                 *stored = KnownRecipient { created_at: stored.created_at, deleted_at: None, ..recipient };
-                Changed::Done
+                ChangeResult::Done
             }
-            Some(_) | None => Changed::Stale,
+            Some(_) | None => ChangeResult::Stale,
         }
     }
 
-    pub fn delete_recipient(&mut self, tenant: TenantId, id: RecipientId, at: Time) -> Changed {
+    pub fn delete_recipient(&mut self, tenant: TenantId, id: RecipientId, at: Time) -> ChangeResult {
         match self.recipients.get_mut(&(tenant, id)) {
             Some(stored) if stored.deleted_at.is_none() => {
                 stored.personal_number = None;
@@ -123,10 +123,10 @@ impl MemoryCatalogue {
                 stored.deleted_at = Some(at);
                 stored.updated_at = at;
                 stored.version += 1;
-                Changed::Done
+                ChangeResult::Done
             }
-            Some(_) => Changed::Already,
-            None => Changed::Missing,
+            Some(_) => ChangeResult::Already,
+            None => ChangeResult::Missing,
         }
     }
 
@@ -160,38 +160,44 @@ impl MemoryCatalogue {
         later.filter(matches).take(limit as usize).cloned().collect()
     }
 
-    pub fn create_key(&mut self, mut key: DkimKey) -> Changed {
+    pub fn create_key(&mut self, mut key: DkimKey) -> ChangeResult {
         key.domain.make_ascii_lowercase();
         let place = (key.tenant.clone(), key.domain.clone(), key.selector.clone());
         let is_free = !self.keys.contains_key(&place);
         self.keys.entry(place).or_insert(key);
-        done_if(is_free, Changed::Exists)
+        done_if(is_free, ChangeResult::Exists)
     }
 
-    pub fn switch_key(&mut self, tenant: TenantId, domain: &str, selector: String, active: bool) -> Changed {
+    pub fn switch_key(
+        &mut self,
+        tenant: TenantId,
+        domain: &str,
+        selector: String,
+        active: bool,
+    ) -> ChangeResult {
         match self.keys.get_mut(&(tenant, domain.to_ascii_lowercase(), selector)) {
             Some(stored) => {
                 stored.active = active;
-                Changed::Done
+                ChangeResult::Done
             }
-            None => Changed::Missing,
+            None => ChangeResult::Missing,
         }
     }
 
-    pub fn reseal_key(&mut self, key: DkimKey, was: &Sealed) -> Changed {
+    pub fn reseal_key(&mut self, key: DkimKey, was: &SealedSecret) -> ChangeResult {
         let place = (key.tenant, key.domain.to_ascii_lowercase(), key.selector);
         match self.keys.get_mut(&place).filter(|stored| stored.private == *was) {
             Some(stored) => {
                 stored.private = key.private;
-                Changed::Done
+                ChangeResult::Done
             }
-            None => Changed::Stale,
+            None => ChangeResult::Stale,
         }
     }
 
-    pub fn delete_key(&mut self, tenant: TenantId, domain: &str, selector: String) -> Changed {
+    pub fn delete_key(&mut self, tenant: TenantId, domain: &str, selector: String) -> ChangeResult {
         let place = (tenant, domain.to_ascii_lowercase(), selector);
-        done_if(self.keys.remove(&place).is_some(), Changed::Missing)
+        done_if(self.keys.remove(&place).is_some(), ChangeResult::Missing)
     }
 
     fn list_keys(&self, tenant: Option<&TenantId>, domain: Option<&str>) -> Vec<DkimKey> {
@@ -213,7 +219,7 @@ impl MemoryCatalogue {
 }
 
 #[async_trait]
-impl port::Catalogue for MemoryStore {
+impl port::CatalogueStore for MemoryStore {
     async fn template(
         &self,
         tenant: &TenantId,
@@ -268,7 +274,7 @@ impl port::Catalogue for MemoryStore {
         Ok(self.tables()?.catalogue.list_keys(tenant, domain))
     }
 
-    async fn link(&self, uid: MessageUid, blob: &BlobName) -> Result<Option<Link>, StoreError> {
+    async fn link(&self, uid: MessageUid, blob: &BlobName) -> Result<Option<FileLink>, StoreError> {
         Ok(self.tables()?.catalogue.links.get(&(uid, blob.clone())).cloned())
     }
 }

@@ -7,20 +7,20 @@ use postway_domain::{EventKind, MessageUid, TenantId, Time, inbound::replaces_ou
 use super::{stored_message::StoredMessage, tables::MemoryTables};
 use crate::{
     inbound::{accepted_at, ends_waiting},
-    record::{Body, Finding, NewReceipt, ReceiptView, Routed, Traced},
+    record::{InboundMailResult, MessageFinding, NewReceipt, StoredBody, StoredReceipt, TracedMessage},
 };
 
 impl MemoryTables {
     /// Writes what a mail says.
-    pub fn find(&mut self, routed: &Routed) {
+    pub fn find(&mut self, routed: &InboundMailResult) {
         let mut of_mail = HashSet::new();
-        let is_told = |finding: &&Finding| {
+        let is_told = |finding: &&MessageFinding| {
             let stored = self.messages.get(&finding.message);
             let mut events = stored.into_iter().flat_map(|stored| &stored.record.events);
             events.any(|event| finding.is_recorded(routed.uid, event.kind, event.data.as_deref()))
         };
         // Its events from before this call: one report may name a recipient twice.
-        let new: Vec<&Finding> = routed.findings.iter().filter(|finding| !is_told(finding)).collect();
+        let new: Vec<&MessageFinding> = routed.findings.iter().filter(|finding| !is_told(finding)).collect();
         for finding in new {
             let uid = finding.message;
             if let Some(receipt) = &finding.receipt {
@@ -54,11 +54,11 @@ impl MemoryTables {
         }
     }
 
-    pub fn traced(&self, uids: &[MessageUid]) -> Vec<Traced> {
+    pub fn traced(&self, uids: &[MessageUid]) -> Vec<TracedMessage> {
         let mut uids = uids.to_vec();
         uids.sort();
         uids.dedup();
-        let of_message = |stored: &StoredMessage| Traced {
+        let of_message = |stored: &StoredMessage| TracedMessage {
             uid: stored.uid(),
             tenant: stored.record.summary.lane.tenant.clone(),
             created_at: stored.record.summary.created_at,
@@ -69,23 +69,23 @@ impl MemoryTables {
         let trace = |uid: MessageUid| {
             let (tenant, created_at) = (self.tombstones.get(&uid)?.tenant.clone(), accepted_at(uid));
             let (recipients, sender) = Default::default();
-            Some(Traced { uid, tenant, created_at, recipients, sender, gone: true })
+            Some(TracedMessage { uid, tenant, created_at, recipients, sender, gone: true })
         };
         uids.into_iter()
             .filter_map(|uid| self.messages.get(&uid).map(of_message).or_else(|| trace(uid)))
             .collect()
     }
 
-    pub fn receipts(&self, tenant: &TenantId, uid: MessageUid) -> Vec<ReceiptView> {
+    pub fn receipts(&self, tenant: &TenantId, uid: MessageUid) -> Vec<StoredReceipt> {
         let stored = self.messages.get(&uid).filter(|stored| stored.record.summary.lane.tenant == *tenant);
         let all =
             stored.into_iter().flat_map(|_| self.inbound.receipts.range((uid, [0; 32])..=(uid, [0xff; 32])));
-        let mut receipts: Vec<ReceiptView> = all.map(|(_, (receipt, _))| receipt.clone()).collect();
-        receipts.sort_by_key(ReceiptView::place);
+        let mut receipts: Vec<StoredReceipt> = all.map(|(_, (receipt, _))| receipt.clone()).collect();
+        receipts.sort_by_key(StoredReceipt::place);
         receipts
     }
 
-    pub fn receipt_raw(&self, tenant: &TenantId, uid: MessageUid, digest: [u8; 32]) -> Option<Body> {
+    pub fn receipt_raw(&self, tenant: &TenantId, uid: MessageUid, digest: [u8; 32]) -> Option<StoredBody> {
         self.messages.get(&uid).filter(|stored| stored.record.summary.lane.tenant == *tenant)?;
         self.inbound.receipts.get(&(uid, digest)).map(|(_, body)| body.clone())
     }
@@ -104,8 +104,8 @@ impl MemoryTables {
     }
 }
 
-fn kept(inbound: MessageUid, receipt: &NewReceipt) -> ReceiptView {
-    ReceiptView {
+fn kept(inbound: MessageUid, receipt: &NewReceipt) -> StoredReceipt {
+    StoredReceipt {
         digest: receipt.digest,
         inbound,
         kind: receipt.kind.clone(),
@@ -118,7 +118,7 @@ fn kept(inbound: MessageUid, receipt: &NewReceipt) -> ReceiptView {
 }
 
 impl StoredMessage {
-    fn hear(&mut self, finding: &Finding, mail: MessageUid, at: Time) {
+    fn hear(&mut self, finding: &MessageFinding, mail: MessageUid, at: Time) {
         self.happen(finding.kind, Some(finding.said_by(mail)), at);
         self.record.summary.updated_at = self.record.summary.updated_at.max(at);
         let position = finding.position.map(|position| position as usize);

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use postway_domain::{
-    Contact, Incarnation, MessageUid, Rule, TenantId, Time, WatchedMailbox,
+    Contact, InboundRule, Incarnation, MessageUid, TenantId, Time, WatchedMailbox,
     id::{ContactId, MailboxId, RuleId},
 };
 
@@ -10,11 +10,11 @@ use super::MemoryStore;
 use crate::{
     error::StoreError,
     inbound::check,
-    port::Inbound,
+    port::InboundStore,
     record::{
-        Body, Changed, InboundFilter, InboundRecord, InboundReplay, InboundView, MailboxKey, MailboxNote,
-        MailboxState, ReceiptPlace, ReceiptView, Registered, Registration, RouteRequest, RouteState, Routed,
-        ToRoute, Traced,
+        ChangeResult, InboundFilter, InboundMailResult, InboundRecord, InboundReplay, InboundView,
+        MailToProcess, MailboxKey, MailboxNote, MailboxPage, MailboxState, ProcessRequest, ProcessingState,
+        ReceiptPlace, RegistrationResult, StoredBody, StoredReceipt, TracedMessage,
     },
 };
 
@@ -29,7 +29,7 @@ impl MemoryStore {
 }
 
 #[async_trait]
-impl Inbound for MemoryStore {
+impl InboundStore for MemoryStore {
     async fn mailboxes(&self, tenant: Option<&TenantId>) -> Result<Vec<WatchedMailbox>, StoreError> {
         let tables = self.tables()?;
         Ok(tables.mailboxes_of(tenant).map(|(mailbox, _)| mailbox.clone()).collect())
@@ -44,10 +44,10 @@ impl Inbound for MemoryStore {
         Ok(self.tables()?.inbound.mailboxes.get(key).cloned())
     }
 
-    async fn register(&self, page: Registration) -> Result<Registered, StoreError> {
+    async fn register(&self, page: MailboxPage) -> Result<RegistrationResult, StoreError> {
         check(&page)?;
         let registered = self.tables()?.inbound.register(page);
-        self.wake_inbound(registered != Registered::Stale);
+        self.wake_inbound(registered != RegistrationResult::Stale);
         Ok(registered)
     }
 
@@ -57,17 +57,17 @@ impl Inbound for MemoryStore {
         Ok(())
     }
 
-    async fn route_state(&self, now: Time) -> Result<RouteState, StoreError> {
+    async fn route_state(&self, now: Time) -> Result<ProcessingState, StoreError> {
         Ok(self.tables()?.route_state(now))
     }
 
-    async fn claim_inbound(&self, request: RouteRequest) -> Result<Vec<ToRoute>, StoreError> {
+    async fn claim_inbound(&self, request: ProcessRequest) -> Result<Vec<MailToProcess>, StoreError> {
         let claimed = self.tables()?.claim_inbound(&request);
         self.commit(!claimed.is_empty());
         Ok(claimed)
     }
 
-    async fn settle_inbound(&self, routed: Vec<Routed>) -> Result<Vec<bool>, StoreError> {
+    async fn settle_inbound(&self, routed: Vec<InboundMailResult>) -> Result<Vec<bool>, StoreError> {
         let mut tables = self.tables()?;
         let held: Vec<bool> = routed.iter().map(|one| tables.settle_inbound(one)).collect();
         self.wake_inbound(held.contains(&true));
@@ -85,11 +85,15 @@ impl Inbound for MemoryStore {
         self.hand_over.inbound_woken().await;
     }
 
-    async fn rules(&self, tenant: &TenantId, mailbox: Option<&MailboxId>) -> Result<Vec<Rule>, StoreError> {
+    async fn rules(
+        &self,
+        tenant: &TenantId,
+        mailbox: Option<&MailboxId>,
+    ) -> Result<Vec<InboundRule>, StoreError> {
         Ok(self.tables()?.inbound.list_rules(tenant, mailbox))
     }
 
-    async fn rule(&self, tenant: &TenantId, id: &RuleId) -> Result<Option<Rule>, StoreError> {
+    async fn rule(&self, tenant: &TenantId, id: &RuleId) -> Result<Option<InboundRule>, StoreError> {
         Ok(self.tables()?.inbound.rule(tenant, id))
     }
 
@@ -128,7 +132,11 @@ impl Inbound for MemoryStore {
         Ok(self.tables()?.inbound_record(tenant, uid))
     }
 
-    async fn inbound_raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+    async fn inbound_raw(
+        &self,
+        tenant: &TenantId,
+        uid: MessageUid,
+    ) -> Result<Option<StoredBody>, StoreError> {
         Ok(self.tables()?.inbound.of_tenant(tenant, uid).and_then(|mail| mail.body.clone()))
     }
 
@@ -137,9 +145,9 @@ impl Inbound for MemoryStore {
         tenant: &TenantId,
         uid: MessageUid,
         now: Time,
-    ) -> Result<Changed, StoreError> {
+    ) -> Result<ChangeResult, StoreError> {
         let changed = self.tables()?.inbound.replay(tenant, uid, now);
-        self.wake_inbound(changed == Changed::Done);
+        self.wake_inbound(changed == ChangeResult::Done);
         Ok(changed)
     }
 
@@ -154,13 +162,13 @@ impl Inbound for MemoryStore {
         tenant: &TenantId,
         uid: MessageUid,
         now: Time,
-    ) -> Result<Changed, StoreError> {
+    ) -> Result<ChangeResult, StoreError> {
         let changed = self.tables()?.inbound.resolve(tenant, uid, now);
-        self.commit(changed == Changed::Done);
+        self.commit(changed == ChangeResult::Done);
         Ok(changed)
     }
 
-    async fn traced(&self, uids: &[MessageUid]) -> Result<Vec<Traced>, StoreError> {
+    async fn traced(&self, uids: &[MessageUid]) -> Result<Vec<TracedMessage>, StoreError> {
         Ok(self.tables()?.traced(uids))
     }
 
@@ -170,7 +178,7 @@ impl Inbound for MemoryStore {
         uid: MessageUid,
         after: Option<ReceiptPlace>,
         limit: u32,
-    ) -> Result<Vec<ReceiptView>, StoreError> {
+    ) -> Result<Vec<StoredReceipt>, StoreError> {
         let mut receipts = self.tables()?.receipts(tenant, uid);
         receipts.retain(|receipt| after.is_none_or(|after| receipt.place() > after));
         receipts.truncate(limit as usize);
@@ -182,7 +190,7 @@ impl Inbound for MemoryStore {
         tenant: &TenantId,
         uid: MessageUid,
         digest: [u8; 32],
-    ) -> Result<Option<Body>, StoreError> {
+    ) -> Result<Option<StoredBody>, StoreError> {
         Ok(self.tables()?.receipt_raw(tenant, uid, digest))
     }
 

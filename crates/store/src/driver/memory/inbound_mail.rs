@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use postway_domain::{
-    Event, EventKind, InboundState, Incarnation, MessageUid, TenantId, Time, id::RuleId,
+    EventKind, InboundState, Incarnation, MessageEvent, MessageUid, TenantId, Time, id::RuleId,
     inbound::SUSPECT_WAIT,
 };
 
@@ -11,8 +11,9 @@ use super::{mailboxes::InboundTables, tables::MemoryTables};
 use crate::{
     inbound::{NextMailState, RouteTurns, add_tags},
     record::{
-        Body, Changed, InboundFilter, InboundRecord, InboundReplay, InboundView, Lease, MailboxKey,
-        NewInbound, Registered, Registration, RouteRequest, RouteState, Routed, ToRoute,
+        ChangeResult, InboundFilter, InboundMailResult, InboundRecord, InboundReplay, InboundView,
+        LeaseGrant, MailToProcess, MailboxKey, MailboxPage, NewInbound, ProcessRequest, ProcessingState,
+        RegistrationResult, StoredBody,
     },
     retention::{SLICE_MAX, is_addressed},
 };
@@ -20,15 +21,15 @@ use crate::{
 /// A mail, and what only the queue knows of it.
 pub(super) struct StoredMail {
     pub view: InboundView,
-    pub body: Option<Body>,
-    pub events: Vec<Event>,
+    pub body: Option<StoredBody>,
+    pub events: Vec<MessageEvent>,
     messages: BTreeSet<(MessageUid, RuleId)>,
-    lease: Option<Lease>,
+    lease: Option<LeaseGrant>,
     lost_leases: i64,
 }
 
 impl StoredMail {
-    fn new(page: &Registration, mail: NewInbound) -> Self {
+    fn new(page: &MailboxPage, mail: NewInbound) -> Self {
         let is_settled = mail.state.is_settled();
         let view = InboundView {
             uid: mail.uid,
@@ -68,9 +69,9 @@ impl StoredMail {
         }
     }
 
-    fn leased(&self, before: InboundState) -> Option<ToRoute> {
+    fn leased(&self, before: InboundState) -> Option<MailToProcess> {
         let view = &self.view;
-        Some(ToRoute {
+        Some(MailToProcess {
             uid: view.uid,
             key: view.key.clone(),
             folder: view.folder.clone(),
@@ -90,7 +91,7 @@ impl StoredMail {
     }
 
     /// Writes what came of it.
-    fn settle(&mut self, routed: &Routed) {
+    fn settle(&mut self, routed: &InboundMailResult) {
         let view = &mut self.view;
         let next = NextMailState::after(routed, view.resolved_at.is_some());
         (view.state, view.due_at) = (next.state, next.due_at);
@@ -105,18 +106,18 @@ impl StoredMail {
         if let Some(data) = &routed.received {
             let seq = self.events.len() as i64 + 1;
             let (at, kind, data) = (routed.at, EventKind::Received, Some(data.clone()));
-            self.events.push(Event { seq, at, kind, data });
+            self.events.push(MessageEvent { seq, at, kind, data });
         }
         (self.lease, self.lost_leases) = (None, routed.lost_leases);
     }
 }
 
 impl InboundTables {
-    pub fn register(&mut self, mut page: Registration) -> Registered {
+    pub fn register(&mut self, mut page: MailboxPage) -> RegistrationResult {
         let mails = std::mem::take(&mut page.mails);
-        let Some((_, state)) = self.mailboxes.get_mut(&page.key) else { return Registered::Stale };
+        let Some((_, state)) = self.mailboxes.get_mut(&page.key) else { return RegistrationResult::Stale };
         if state.cursor != page.seen {
-            return Registered::Stale;
+            return RegistrationResult::Stale;
         }
         (state.cursor, state.uid_next) = (Some(page.to), Some(page.uid_next));
         let (mut new, mut known) = (0, 0);
@@ -136,11 +137,11 @@ impl InboundTables {
             }
             *(if is_new { &mut new } else { &mut known }) += 1;
         }
-        Registered::Done { new, known }
+        RegistrationResult::Done { new, known }
     }
 
     pub fn reclaim(&mut self, alive: &[Incarnation], now: Time, limit: u32) -> u32 {
-        let lost = |lease: &Lease| !alive.contains(&lease.incarnation) || lease.until <= now;
+        let lost = |lease: &LeaseGrant| !alive.contains(&lease.incarnation) || lease.until <= now;
         let leased = self.mails.values_mut().filter(|mail| mail.lease.as_ref().is_some_and(lost));
         let mut given_back = 0;
         for mail in leased.take(limit as usize) {
@@ -180,18 +181,18 @@ impl InboundTables {
         self.mails.get(&uid).filter(|mail| mail.view.key.tenant == *tenant)
     }
 
-    pub fn replay(&mut self, tenant: &TenantId, uid: MessageUid, now: Time) -> Changed {
+    pub fn replay(&mut self, tenant: &TenantId, uid: MessageUid, now: Time) -> ChangeResult {
         let found = self.mails.get_mut(&uid).filter(|mail| mail.view.key.tenant == *tenant);
-        let Some(mail) = found else { return Changed::Missing };
+        let Some(mail) = found else { return ChangeResult::Missing };
         if !mail.view.state.can_be_replayed() || mail.body.is_none() {
-            return Changed::InUse;
+            return ChangeResult::InUse;
         }
         let view = &mut mail.view;
         (view.state, view.due_at, view.tries) = (InboundState::Received, Some(now), 0);
         (view.error, view.follow_up, view.reminders) = (None, None, 0);
         (view.resolved_at, view.settled_at) = (None, None);
         mail.lost_leases = 0;
-        Changed::Done
+        ChangeResult::Done
     }
 
     pub fn replay_all(&mut self, replay: &InboundReplay) -> u32 {
@@ -203,21 +204,21 @@ impl InboundTables {
             if replayed == replay.limit {
                 break;
             }
-            replayed += u32::from(self.replay(&replay.tenant, uid, replay.at) == Changed::Done);
+            replayed += u32::from(self.replay(&replay.tenant, uid, replay.at) == ChangeResult::Done);
         }
         replayed
     }
 
-    pub fn resolve(&mut self, tenant: &TenantId, uid: MessageUid, now: Time) -> Changed {
+    pub fn resolve(&mut self, tenant: &TenantId, uid: MessageUid, now: Time) -> ChangeResult {
         let found = self.mails.get_mut(&uid).filter(|mail| mail.view.key.tenant == *tenant);
-        let Some(mail) = found else { return Changed::Missing };
+        let Some(mail) = found else { return ChangeResult::Missing };
         let view = &mut mail.view;
         if view.resolved_at.is_some() {
-            return Changed::Already;
+            return ChangeResult::Already;
         }
         (view.resolved_at, view.follow_up) = (Some(now), None);
         view.due_at = view.due_at.filter(|_| view.state != InboundState::Routed);
-        Changed::Done
+        ChangeResult::Done
     }
 }
 
@@ -228,8 +229,8 @@ impl MemoryTables {
         tenant.is_some_and(|tenant| tenant.deleted_at.is_none())
     }
 
-    pub fn route_state(&self, now: Time) -> RouteState {
-        let mut state = RouteState::default();
+    pub fn route_state(&self, now: Time) -> ProcessingState {
+        let mut state = ProcessingState::default();
         let served = self.inbound.mails.values().filter(|mail| self.is_served(&mail.view.key));
         for due_at in served.filter_map(|mail| mail.view.due_at) {
             if due_at <= now {
@@ -241,7 +242,7 @@ impl MemoryTables {
         state
     }
 
-    pub fn claim_inbound(&mut self, request: &RouteRequest) -> Vec<ToRoute> {
+    pub fn claim_inbound(&mut self, request: &ProcessRequest) -> Vec<MailToProcess> {
         let mut due: BTreeMap<&MailboxKey, BTreeSet<(Time, MessageUid)>> = BTreeMap::new();
         for StoredMail { view, .. } in self.inbound.mails.values() {
             if let Some(due_at) = view.due_at.filter(|at| *at <= request.now && self.is_served(&view.key)) {
@@ -272,13 +273,13 @@ impl MemoryTables {
     }
 
     /// Writes what came of a mail; `false` where the lease is lost.
-    pub fn settle_inbound(&mut self, routed: &Routed) -> bool {
+    pub fn settle_inbound(&mut self, routed: &InboundMailResult) -> bool {
         let leased = self.inbound.mails.get_mut(&routed.uid);
         let ours = leased.filter(|mail| mail.lease.is_some_and(|lease| lease.token == routed.token));
         let Some(mail) = ours else { return false };
         let known = mail.events.len();
         mail.settle(routed);
-        let reported: Vec<Event> = mail.events[known..].to_vec();
+        let reported: Vec<MessageEvent> = mail.events[known..].to_vec();
         let tenant = mail.view.key.tenant.clone();
         for event in reported {
             self.reports.note_received(&tenant, routed.uid, &event);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use postway_domain::{
-    Contact, Event, InboundState, MessageUid, Rule, TenantId, Time, WatchedMailbox,
+    Contact, InboundRule, InboundState, MessageEvent, MessageUid, TenantId, Time, WatchedMailbox,
     id::{ContactId, MailboxId, RuleId},
     mailbox::MailboxSettings,
     oauth::OAuthOwner,
@@ -12,20 +12,20 @@ use postway_domain::{
 use super::{admin::done_if, inbound_mail::StoredMail, tables::MemoryTables};
 use crate::{
     inbound::place_of,
-    record::{BlobName, Body, Changed, MailboxKey, MailboxNote, MailboxState, ReceiptView},
+    record::{BlobName, ChangeResult, MailboxKey, MailboxNote, MailboxState, StoredBody, StoredReceipt},
 };
 
 /// Everything about mail that comes in.
 #[derive(Default)]
 pub(super) struct InboundTables {
     pub mailboxes: BTreeMap<MailboxKey, (WatchedMailbox, MailboxState)>,
-    rules: BTreeMap<(TenantId, RuleId), Rule>,
+    rules: BTreeMap<(TenantId, RuleId), InboundRule>,
     contacts: BTreeMap<(TenantId, ContactId), Contact>,
     pub mails: BTreeMap<MessageUid, StoredMail>,
     /// What each mailbox has had.
     pub seen: BTreeSet<(MailboxKey, [u8; 32])>,
     /// By message and digest, with their bytes.
-    pub receipts: BTreeMap<(MessageUid, [u8; 32]), (ReceiptView, Body)>,
+    pub receipts: BTreeMap<(MessageUid, [u8; 32]), (StoredReceipt, StoredBody)>,
     /// Until when a first receipt must have come.
     pub waiting: BTreeMap<MessageUid, Time>,
 }
@@ -50,18 +50,18 @@ impl InboundTables {
         })
     }
 
-    pub fn create_mailbox(&mut self, mailbox: WatchedMailbox) -> Changed {
+    pub fn create_mailbox(&mut self, mailbox: WatchedMailbox) -> ChangeResult {
         let key = key_of(&mailbox);
         let is_free = !self.mailboxes.contains_key(&key) && !self.is_place_taken(&mailbox);
         if is_free {
             self.mailboxes.insert(key.clone(), (mailbox, unread(key)));
         }
-        done_if(is_free, Changed::Exists)
+        done_if(is_free, ChangeResult::Exists)
     }
 
-    pub fn update_mailbox(&mut self, mailbox: WatchedMailbox, expected: i64) -> Changed {
+    pub fn update_mailbox(&mut self, mailbox: WatchedMailbox, expected: i64) -> ChangeResult {
         if self.is_place_taken(&mailbox) {
-            return Changed::Exists;
+            return ChangeResult::Exists;
         }
         let key = key_of(&mailbox);
         match self.mailboxes.get_mut(&key) {
@@ -70,9 +70,9 @@ impl InboundTables {
                     *state = unread(key);
                 }
                 *stored = WatchedMailbox { created_at: stored.created_at, ..mailbox };
-                Changed::Done
+                ChangeResult::Done
             }
-            Some(_) | None => Changed::Stale,
+            Some(_) | None => ChangeResult::Stale,
         }
     }
 
@@ -91,9 +91,9 @@ impl InboundTables {
         }
     }
 
-    pub fn create_rule(&mut self, rule: Rule) -> Changed {
+    pub fn create_rule(&mut self, rule: InboundRule) -> ChangeResult {
         if !self.has_mailbox(&rule) {
-            return Changed::Missing;
+            return ChangeResult::Missing;
         }
         let place = (rule.tenant.clone(), rule.id.clone());
         let is_free = !self.rules.contains_key(&place);
@@ -101,28 +101,28 @@ impl InboundTables {
             self.hasten(&rule);
         }
         self.rules.entry(place).or_insert(rule);
-        done_if(is_free, Changed::Exists)
+        done_if(is_free, ChangeResult::Exists)
     }
 
-    pub fn update_rule(&mut self, rule: Rule, expected: i64) -> Changed {
+    pub fn update_rule(&mut self, rule: InboundRule, expected: i64) -> ChangeResult {
         if !self.has_mailbox(&rule) {
-            return Changed::Missing;
+            return ChangeResult::Missing;
         }
-        let is_current = |stored: &Rule| stored.version == expected;
+        let is_current = |stored: &InboundRule| stored.version == expected;
         if self.rules.get(&(rule.tenant.clone(), rule.id.clone())).is_some_and(is_current) {
             self.hasten(&rule);
         }
         match self.rules.get_mut(&(rule.tenant.clone(), rule.id.clone())) {
             Some(stored) if stored.version == expected => {
-                *stored = Rule { created_at: stored.created_at, ..rule };
-                Changed::Done
+                *stored = InboundRule { created_at: stored.created_at, ..rule };
+                ChangeResult::Done
             }
-            Some(_) | None => Changed::Stale,
+            Some(_) | None => ChangeResult::Stale,
         }
     }
 
     /// Mail that waits for its mailbox to have a rule need not wait any longer; what failed waits on.
-    fn hasten(&mut self, rule: &Rule) {
+    fn hasten(&mut self, rule: &InboundRule) {
         let waits = self.mails.values_mut().map(|mail| &mut mail.view).filter(|view| {
             (&view.key.tenant, &view.key.mailbox) == (&rule.tenant, &rule.mailbox)
                 && (view.state, view.tries) == (InboundState::Waiting, 0)
@@ -132,53 +132,53 @@ impl InboundTables {
         }
     }
 
-    fn has_mailbox(&self, rule: &Rule) -> bool {
+    fn has_mailbox(&self, rule: &InboundRule) -> bool {
         let key = MailboxKey { tenant: rule.tenant.clone(), mailbox: rule.mailbox.clone() };
         self.mailboxes.contains_key(&key)
     }
 
-    pub fn delete_rule(&mut self, tenant: TenantId, id: RuleId) -> Changed {
-        done_if(self.rules.remove(&(tenant, id)).is_some(), Changed::Missing)
+    pub fn delete_rule(&mut self, tenant: TenantId, id: RuleId) -> ChangeResult {
+        done_if(self.rules.remove(&(tenant, id)).is_some(), ChangeResult::Missing)
     }
 
-    pub fn rule(&self, tenant: &TenantId, id: &RuleId) -> Option<Rule> {
+    pub fn rule(&self, tenant: &TenantId, id: &RuleId) -> Option<InboundRule> {
         self.rules.get(&(tenant.clone(), id.clone())).cloned()
     }
 
-    pub fn list_rules(&self, tenant: &TenantId, mailbox: Option<&MailboxId>) -> Vec<Rule> {
+    pub fn list_rules(&self, tenant: &TenantId, mailbox: Option<&MailboxId>) -> Vec<InboundRule> {
         let of_tenant = self.rules.values().filter(|rule| rule.tenant == *tenant);
         let wanted = of_tenant.filter(|rule| mailbox.is_none_or(|mailbox| rule.mailbox == *mailbox));
-        let mut rules: Vec<Rule> = wanted.cloned().collect();
+        let mut rules: Vec<InboundRule> = wanted.cloned().collect();
         rules.sort_by(|a, b| (&a.mailbox, a.position, &a.id).cmp(&(&b.mailbox, b.position, &b.id)));
         rules
     }
 
-    pub fn create_contact(&mut self, contact: Contact) -> Changed {
+    pub fn create_contact(&mut self, contact: Contact) -> ChangeResult {
         let place = (contact.tenant.clone(), contact.id.clone());
         let is_taken = self.contact_named(&contact.tenant, &contact.name).is_some();
         let is_free = !is_taken && !self.contacts.contains_key(&place);
         if is_free {
             self.contacts.insert(place, contact);
         }
-        done_if(is_free, Changed::Exists)
+        done_if(is_free, ChangeResult::Exists)
     }
 
-    pub fn update_contact(&mut self, contact: Contact, expected: i64) -> Changed {
+    pub fn update_contact(&mut self, contact: Contact, expected: i64) -> ChangeResult {
         let named = self.contact_named(&contact.tenant, &contact.name);
         if named.is_some_and(|other| other.id != contact.id) {
-            return Changed::Exists;
+            return ChangeResult::Exists;
         }
         match self.contacts.get_mut(&(contact.tenant.clone(), contact.id.clone())) {
             Some(stored) if stored.version == expected => {
                 *stored = Contact { created_at: stored.created_at, ..contact };
-                Changed::Done
+                ChangeResult::Done
             }
-            Some(_) | None => Changed::Stale,
+            Some(_) | None => ChangeResult::Stale,
         }
     }
 
-    pub fn delete_contact(&mut self, tenant: TenantId, id: ContactId) -> Changed {
-        done_if(self.contacts.remove(&(tenant, id)).is_some(), Changed::Missing)
+    pub fn delete_contact(&mut self, tenant: TenantId, id: ContactId) -> ChangeResult {
+        done_if(self.contacts.remove(&(tenant, id)).is_some(), ChangeResult::Missing)
     }
 
     pub fn contact(&self, tenant: &TenantId, id: &ContactId) -> Option<Contact> {
@@ -198,14 +198,14 @@ impl InboundTables {
     }
 
     /// The history of a mail.
-    pub fn events(&self, uid: MessageUid) -> Option<&Vec<Event>> {
+    pub fn events(&self, uid: MessageUid) -> Option<&Vec<MessageEvent>> {
         self.mails.get(&uid).map(|mail| &mail.events)
     }
 
     pub fn refers_to(&self, name: &BlobName) -> bool {
         let mails = self.mails.values().filter_map(|mail| mail.body.as_ref());
         let mut bodies = mails.chain(self.receipts.values().map(|(_, body)| body));
-        bodies.any(|body| matches!(body, Body::Blob(blob) if blob.name == *name))
+        bodies.any(|body| matches!(body, StoredBody::Blob(blob) if blob.name == *name))
     }
 
     pub fn forget_message(&mut self, uid: MessageUid) {
@@ -235,9 +235,9 @@ impl MemoryTables {
         self.inbound.mailboxes.iter().filter(move |(key, _)| wanted(key)).map(|(_, mailbox)| mailbox)
     }
 
-    pub fn delete_mailbox(&mut self, key: &MailboxKey) -> Changed {
+    pub fn delete_mailbox(&mut self, key: &MailboxKey) -> ChangeResult {
         if self.inbound.mailboxes.remove(key).is_none() {
-            return Changed::Missing;
+            return ChangeResult::Missing;
         }
         self.directory.oauth.remove(&OAuthOwner::mailbox(&key.tenant, &key.mailbox));
         self.inbound.rules.retain(|_, rule| rule.tenant != key.tenant || rule.mailbox != key.mailbox);
@@ -245,6 +245,6 @@ impl MemoryTables {
         let of_mailbox = self.inbound.mails.values().filter(|mail| mail.view.key == *key);
         let uids: Vec<MessageUid> = of_mailbox.map(|mail| mail.view.uid).collect();
         uids.into_iter().for_each(|uid| self.remove_mail(uid));
-        Changed::Done
+        ChangeResult::Done
     }
 }

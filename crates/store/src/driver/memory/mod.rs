@@ -40,8 +40,8 @@ use std::{
 
 use async_trait::async_trait;
 use postway_domain::{
-    Account, AccountId, AccountLimits, ApiKey, Incarnation, KeyDigest, MessageUid, Span, State, Status,
-    Tenant, TenantId, Time,
+    Account, AccountId, AccountLimits, ApiKey, Incarnation, KeyDigest, LimitSpan, MessageState,
+    MessageStatus, MessageUid, Tenant, TenantId, Time,
     id::{AuditId, BatchCode, SessionId},
     oauth::{OAuthOwner, OAuthState},
 };
@@ -50,13 +50,14 @@ use self::tables::MemoryTables;
 use crate::{
     error::StoreError,
     nodes::single::LocalNodes,
-    port::{Directory, Intake, Nodes, Operate, Read, Work},
+    port::{DirectoryStore, IntakeStore, NodeStore, OperationStore, Read, WorkStore},
     queue::hand_over::HandOver,
     record::{
-        Acceptance, AccountGate, AccountKey, AuditEntry, BatchView, Body, Change, Changed, Circuit,
-        ClaimRequest, Claimed, DedupKind, DirectoryChange, DutyRecord, Filter, MessageBrief, MessageCount,
-        MessageKey, MessagePage, MessageRecord, NewMessage, NodeBeat, NodeRecord, Pace, Preparation,
-        QueueState, Stalled, Stats, Suppression, Suspension, Used, WireCommit,
+        Acceptance, AccountGate, AccountKey, AuditEntry, BatchRecord, ChangeResult, ClaimRequest,
+        ClaimedMessage, DedupKind, DirectoryChange, DutyRecord, LimitUse, MessageBrief, MessageChange,
+        MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, NewMessage, NodeBeat,
+        NodeRecord, OpenCircuit, PreparationResult, QueueState, QueueStats, SendingRate, StalledMessage,
+        StoredBody, SuppressionRecord, SuspensionRecord, WireCommit,
     },
 };
 
@@ -110,7 +111,7 @@ impl MemoryStore {
 }
 
 #[async_trait]
-impl Intake for MemoryStore {
+impl IntakeStore for MemoryStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
         let mut tables = self.tables()?;
         let accepted = tables.accept(messages, &self.hand_over)?;
@@ -137,8 +138,8 @@ impl Intake for MemoryStore {
 }
 
 #[async_trait]
-impl Work for MemoryStore {
-    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+impl WorkStore for MemoryStore {
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<ClaimedMessage>, StoreError> {
         let mut tables = self.tables()?;
         let mut claimed = Vec::new();
         for want in &request.wants {
@@ -155,7 +156,7 @@ impl Work for MemoryStore {
         Ok(claimed)
     }
 
-    async fn handed_over(&self) -> Vec<Claimed> {
+    async fn handed_over(&self) -> Vec<ClaimedMessage> {
         self.hand_over.delivered().await
     }
 
@@ -170,13 +171,14 @@ impl Work for MemoryStore {
         Ok(held)
     }
 
-    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
+    async fn apply(&self, changes: Vec<MessageChange>) -> Result<Vec<bool>, StoreError> {
         let mut tables = self.tables()?;
         let (mut woken, mut prepares) = (Vec::new(), false);
         let mut held = Vec::with_capacity(changes.len());
         for change in changes {
-            let gives_back = change.to == State::Accepted;
-            let is_later = matches!(change.preparation, Some(Preparation::Later(_) | Preparation::Again(_)));
+            let gives_back = change.to == MessageState::Accepted;
+            let is_later =
+                matches!(change.preparation, Some(PreparationResult::Later(_) | PreparationResult::Again(_)));
             let (uid, awaits) = (change.uid, change.awaits_receipt);
             held.push(tables.apply(change, &mut woken));
             if let (Some(&true), Some(until)) = (held.last(), awaits) {
@@ -193,7 +195,7 @@ impl Work for MemoryStore {
         Ok(held)
     }
 
-    async fn body(&self, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+    async fn body(&self, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {
         Ok(self.tables()?.body(uid))
     }
 
@@ -202,11 +204,11 @@ impl Work for MemoryStore {
         alive: &[Incarnation],
         now: Time,
         limit: u32,
-    ) -> Result<Vec<Stalled>, StoreError> {
+    ) -> Result<Vec<StalledMessage>, StoreError> {
         Ok(self.tables()?.stalled(alive, now, limit))
     }
 
-    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError> {
+    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<StalledMessage>, StoreError> {
         Ok(self.tables()?.overdue(now, limit))
     }
 
@@ -232,14 +234,19 @@ impl Read for MemoryStore {
     async fn search(
         &self,
         tenant: &TenantId,
-        filter: &Filter,
+        filter: &MessageFilter,
         before: Option<MessageUid>,
         limit: u32,
     ) -> Result<MessagePage, StoreError> {
         Ok(self.tables()?.search(tenant, filter, before, limit))
     }
 
-    async fn count(&self, tenant: &TenantId, filter: &Filter, most: u32) -> Result<MessageCount, StoreError> {
+    async fn count(
+        &self,
+        tenant: &TenantId,
+        filter: &MessageFilter,
+        most: u32,
+    ) -> Result<MessageCount, StoreError> {
         let page = self.tables()?.search(tenant, filter, None, most);
         Ok(MessageCount { messages: page.messages.len() as u64, is_more: page.next.is_some() })
     }
@@ -248,37 +255,37 @@ impl Read for MemoryStore {
         Ok(self.tables()?.briefs(tenant, uids))
     }
 
-    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {
         Ok(self.tables()?.raw(tenant, uid))
     }
 
-    async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+    async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {
         Ok(self.tables()?.payload(tenant, uid))
     }
 
-    async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<Pace>, StoreError> {
+    async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<SendingRate>, StoreError> {
         Ok(self.tables()?.reports.pace_since(tenant, since))
     }
 
-    async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {
+    async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<QueueStats, StoreError> {
         Ok(self.tables()?.stats(tenant, now))
     }
 }
 
 #[async_trait]
-impl Directory for MemoryStore {
+impl DirectoryStore for MemoryStore {
     async fn change(
         &self,
         change: DirectoryChange,
         audit: Option<AuditEntry>,
-    ) -> Result<Changed, StoreError> {
+    ) -> Result<ChangeResult, StoreError> {
         let mut tables = self.tables()?;
         let woken = tables.woken_by(&change);
         let account = crate::engine::woken_by(&change);
         let wakes_reports = crate::engine::wakes_reports(&change);
         let changed = tables.change(change);
         self.generation.fetch_add(1, Ordering::AcqRel);
-        if changed == Changed::Done {
+        if changed == ChangeResult::Done {
             account.iter().for_each(|key| self.hand_over.withdraw(key));
             audit.into_iter().for_each(|entry| tables.directory.record(entry));
             self.commit(true);
@@ -332,7 +339,7 @@ impl Directory for MemoryStore {
         Ok(self.tables()?.directory.is_session_ended(id))
     }
 
-    async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<Suspension>, StoreError> {
+    async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<SuspensionRecord>, StoreError> {
         Ok(self.tables()?.directory.list_suspensions(tenant))
     }
 
@@ -341,7 +348,7 @@ impl Directory for MemoryStore {
         tenant: &TenantId,
         after: Option<&BatchCode>,
         limit: u32,
-    ) -> Result<Vec<BatchView>, StoreError> {
+    ) -> Result<Vec<BatchRecord>, StoreError> {
         Ok(self.tables()?.batches(tenant, after, limit))
     }
 
@@ -349,7 +356,7 @@ impl Directory for MemoryStore {
         &self,
         tenant: &TenantId,
         code: &BatchCode,
-    ) -> Result<BTreeMap<Status, i64>, StoreError> {
+    ) -> Result<BTreeMap<MessageStatus, i64>, StoreError> {
         Ok(self.tables()?.batch_states(tenant, code))
     }
 
@@ -371,11 +378,15 @@ impl Directory for MemoryStore {
         tenant: &TenantId,
         after: Option<&str>,
         limit: u32,
-    ) -> Result<Vec<Suppression>, StoreError> {
+    ) -> Result<Vec<SuppressionRecord>, StoreError> {
         Ok(self.tables()?.directory.list_suppressions(tenant, after, limit))
     }
 
-    async fn suppression(&self, tenant: &TenantId, address: &str) -> Result<Option<Suppression>, StoreError> {
+    async fn suppression(
+        &self,
+        tenant: &TenantId,
+        address: &str,
+    ) -> Result<Option<SuppressionRecord>, StoreError> {
         Ok(self.tables()?.directory.suppression(tenant, address))
     }
 
@@ -388,11 +399,11 @@ impl Directory for MemoryStore {
         Ok(self.tables()?.directory.audit(tenant, before, limit))
     }
 
-    async fn circuit(&self, key: &AccountKey) -> Result<Option<Circuit>, StoreError> {
+    async fn circuit(&self, key: &AccountKey) -> Result<Option<OpenCircuit>, StoreError> {
         Ok(self.tables()?.directory.circuit(key))
     }
 
-    async fn circuits(&self, tenant: Option<&TenantId>) -> Result<Vec<Circuit>, StoreError> {
+    async fn circuits(&self, tenant: Option<&TenantId>) -> Result<Vec<OpenCircuit>, StoreError> {
         Ok(self.tables()?.directory.circuits(tenant))
     }
 
@@ -401,13 +412,13 @@ impl Directory for MemoryStore {
         key: &AccountKey,
         limits: &AccountLimits,
         now: Time,
-    ) -> Result<Vec<(Span, Used)>, StoreError> {
+    ) -> Result<Vec<(LimitSpan, LimitUse)>, StoreError> {
         Ok(self.tables()?.directory.used_of(key, limits, now))
     }
 }
 
 #[async_trait]
-impl Nodes for MemoryStore {
+impl NodeStore for MemoryStore {
     fn is_shared(&self) -> bool {
         self.is_shared
     }
@@ -441,7 +452,7 @@ impl Nodes for MemoryStore {
 }
 
 #[async_trait]
-impl Operate for MemoryStore {
+impl OperationStore for MemoryStore {
     async fn ping(&self) -> Result<(), StoreError> {
         self.tables().map(drop)
     }

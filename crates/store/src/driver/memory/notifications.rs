@@ -6,10 +6,10 @@ use postway_domain::{Incarnation, LeaseToken, Subscriber, Tenant, TenantId, Time
 
 use super::reporting::ReportingTables;
 use crate::{
-    journal::Entry,
+    journal::JournalEntry,
     record::{
-        DueSubscriber, Lease, NotificationKey, NotificationState, NotificationView, Notified, ReportRequest,
-        ReportState, ResendPage, ResendRequest, ToNotify,
+        DueSubscriber, LeaseGrant, NotificationKey, NotificationResult, NotificationState, NotificationView,
+        ReportRequest, ReportState, ResendPage, ResendRequest, ToNotify,
     },
     reporting::{REVIVED_MAX, add_head, next_due, next_state},
 };
@@ -17,7 +17,7 @@ use crate::{
 /// A notification, and who calls.
 pub(super) struct StoredNotification {
     pub view: NotificationView,
-    lease: Option<Lease>,
+    lease: Option<LeaseGrant>,
 }
 
 impl ReportingTables {
@@ -82,7 +82,7 @@ impl ReportingTables {
     }
 
     /// Writes what came of a call; `None` where the lease does not hold any more.
-    pub fn settle(&mut self, notified: &Notified) -> Option<()> {
+    pub fn settle(&mut self, notified: &NotificationResult) -> Option<()> {
         let notification = self.notifications.get_mut(&notified.key)?;
         notification.lease.filter(|lease| lease.token == notified.token)?;
         notification.lease = None;
@@ -104,7 +104,7 @@ impl ReportingTables {
     }
 
     pub fn reclaim(&mut self, alive: &[Incarnation], now: Time, limit: u32) -> u32 {
-        let lost = |lease: &Lease| !alive.contains(&lease.incarnation) || lease.until <= now;
+        let lost = |lease: &LeaseGrant| !alive.contains(&lease.incarnation) || lease.until <= now;
         let mut given_back = 0;
         let leased = self
             .notifications
@@ -176,7 +176,7 @@ impl ReportingTables {
 pub(super) fn add(
     notifications: &mut BTreeMap<NotificationKey, StoredNotification>,
     subscriber: &Subscriber,
-    entry: &Entry,
+    entry: &JournalEntry,
     now: Time,
 ) {
     let key = NotificationKey {

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use postway_domain::{
-    MessageUid, State, TenantId, Time,
-    message::{Input, transition},
+    MessageState, MessageUid, TenantId, Time,
+    message::{TransitionInput, transition},
 };
 
 use super::{MemoryStore, stored_message::StoredMessage, tables::MemoryTables};
 use crate::{
     error::StoreError,
-    port::{Blobs, Prepare},
+    port::{BlobNameStore, PreparationStore},
     record::{
-        BlobName, Body, Changed, Lease, Link, NewLink, Preparation, PreparationState, PrepareRequest,
-        Prepared, ToPrepare,
+        BlobName, ChangeResult, FileLink, LeaseGrant, NewLink, PreparationResult, PreparationState,
+        PrepareRequest, PreparedMessage, StoredBody, ToPrepare,
     },
 };
 
@@ -49,12 +49,12 @@ impl StoredMessage {
         self.waiting
             .as_ref()
             .map(|waiting| waiting.due_at)
-            .filter(|_| transition(state, Input::Validate).is_ok())
+            .filter(|_| transition(state, TransitionInput::Validate).is_ok())
     }
 
     /// Leases it to be prepared; `None` if its state forbids it.
-    fn prepare(&mut self, lease: &Lease, now: Time) -> Option<ToPrepare> {
-        let (state, effects) = transition(self.record.summary.state, Input::Validate).ok()?;
+    fn prepare(&mut self, lease: &LeaseGrant, now: Time) -> Option<ToPrepare> {
+        let (state, effects) = transition(self.record.summary.state, TransitionInput::Validate).ok()?;
         self.lease(state, lease, now);
         if let (Some(kind), Some(waiting)) = (effects.event, &self.waiting) {
             let data = format!("{{\"try\":{}}}", waiting.tries + 1);
@@ -79,9 +79,9 @@ impl StoredMessage {
     }
 
     /// Writes what came of a preparation; the files it links to.
-    pub fn settle(&mut self, preparation: Preparation) -> Vec<NewLink> {
+    pub fn settle(&mut self, preparation: PreparationResult) -> Vec<NewLink> {
         match preparation {
-            Preparation::Done(Prepared { subject, raw, eight_bit, smtputf8, links }) => {
+            PreparationResult::Done(PreparedMessage { subject, raw, eight_bit, smtputf8, links }) => {
                 self.record.summary.subject = subject;
                 (self.eight_bit, self.smtputf8) = (eight_bit, smtputf8);
                 self.size = raw.len();
@@ -90,12 +90,12 @@ impl StoredMessage {
                 return links;
             }
             // What was settled is kept, in case it is prepared once more.
-            Preparation::Refused => {}
-            Preparation::Again(at) => {
+            PreparationResult::Refused => {}
+            PreparationResult::Again(at) => {
                 let settled = self.waiting.take().and_then(|waiting| waiting.settled);
                 self.waiting = Some(WaitingPreparation::new(at, settled));
             }
-            Preparation::Later(at) => {
+            PreparationResult::Later(at) => {
                 if let Some(waiting) = &mut self.waiting {
                     (waiting.due_at, waiting.tries) = (at, waiting.tries + 1);
                 }
@@ -106,15 +106,15 @@ impl StoredMessage {
 
     fn refers_to(&self, blob: &BlobName) -> bool {
         let bodies = [&self.raw, &self.payload].into_iter().flatten();
-        bodies.filter_map(Body::blob).any(|body| body.name == *blob)
+        bodies.filter_map(StoredBody::blob).any(|body| body.name == *blob)
     }
 }
 
 impl MemoryTables {
     /// See [`crate::record::DirectoryChange::PullPreparation`].
-    pub fn pull_preparation(&mut self, now: Time, latest: Time, limit: usize) -> Changed {
+    pub fn pull_preparation(&mut self, now: Time, latest: Time, limit: usize) -> ChangeResult {
         let is_ahead = |stored: &&StoredMessage| match (stored.preparable_at(), stored.record.summary.state) {
-            (Some(due_at), State::Accepted) => due_at > now,
+            (Some(due_at), MessageState::Accepted) => due_at > now,
             (Some(due_at), _) => due_at > latest,
             (None, _) => false,
         };
@@ -127,7 +127,7 @@ impl MemoryTables {
                 }
             });
         }
-        if ahead.is_empty() { Changed::Already } else { Changed::Done }
+        if ahead.is_empty() { ChangeResult::Already } else { ChangeResult::Done }
     }
 
     /// What waits to be prepared, the longest waiting first.
@@ -180,7 +180,7 @@ impl MemoryTables {
         let Some(stored) = self.messages.get(&uid) else { return };
         let tenant = stored.record.summary.lane.tenant.clone();
         for file in files {
-            let link = Link { tenant: tenant.clone(), uid, file };
+            let link = FileLink { tenant: tenant.clone(), uid, file };
             self.catalogue.links.entry((uid, link.file.blob.name.clone())).or_insert(link);
         }
     }
@@ -220,7 +220,7 @@ impl BlobNames {
 }
 
 #[async_trait]
-impl Prepare for MemoryStore {
+impl PreparationStore for MemoryStore {
     async fn preparation_state(&self, now: Time) -> Result<PreparationState, StoreError> {
         Ok(self.tables()?.preparation_state(now))
     }
@@ -237,7 +237,7 @@ impl Prepare for MemoryStore {
 }
 
 #[async_trait]
-impl Blobs for MemoryStore {
+impl BlobNameStore for MemoryStore {
     async fn reserve_blob(&self, digest: [u8; 32], _size: u64, now: Time) -> Result<BlobName, StoreError> {
         let name = self.tables()?.blobs.reserve(digest, now);
         self.commit(true);

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use postway_domain::{AccountLimits, Span, Time};
+use postway_domain::{AccountLimits, LimitSpan, Time};
 
 use super::admin::MemoryDirectory;
 use crate::{
     queue::rate_limit::{self, Allowances},
-    record::{AccountKey, Change, Changed, Permit, Used},
+    record::{AccountKey, ChangeResult, LimitUse, MessageChange, SendingPermit},
 };
 
 impl MemoryDirectory {
@@ -24,7 +24,7 @@ impl MemoryDirectory {
         }
     }
 
-    pub fn refund<'c>(&mut self, written: impl Iterator<Item = &'c Change>) {
+    pub fn refund<'c>(&mut self, written: impl Iterator<Item = &'c MessageChange>) {
         for (bucket, count) in rate_limit::refunds(written) {
             if let Some(used) = self.spent.get_mut(&bucket) {
                 *used = (*used - count).max(0);
@@ -33,19 +33,19 @@ impl MemoryDirectory {
     }
 
     /// See [`DirectoryChange::ForgetUse`].
-    pub(super) fn forget_use(&mut self, now: Time, limit: usize) -> Changed {
+    pub(super) fn forget_use(&mut self, now: Time, limit: usize) -> ChangeResult {
         let counts_no_more =
-            |(_, span, bucket): &&(AccountKey, Span, i64)| *bucket < span.oldest_counted(now);
+            |(_, span, bucket): &&(AccountKey, LimitSpan, i64)| *bucket < span.oldest_counted(now);
         let old: Vec<_> = self.spent.keys().filter(counts_no_more).take(limit).cloned().collect();
         for bucket in &old {
             self.spent.remove(bucket);
         }
-        if old.is_empty() { Changed::Already } else { Changed::Done }
+        if old.is_empty() { ChangeResult::Already } else { ChangeResult::Done }
     }
 
     /// See [`DirectoryChange::ShiftUse`].
-    pub(super) fn shift_use(&mut self, now: Time, by_ms: i64) -> Changed {
-        let moved = |((key, span, bucket), used): ((AccountKey, Span, i64), i64)| {
+    pub(super) fn shift_use(&mut self, now: Time, by_ms: i64) -> ChangeResult {
+        let moved = |((key, span, bucket), used): ((AccountKey, LimitSpan, i64), i64)| {
             let counts = bucket >= span.oldest_counted(now) && bucket <= span.latest(now);
             ((key, span, if counts { bucket + span.buckets(by_ms) } else { bucket }), used)
         };
@@ -54,24 +54,24 @@ impl MemoryDirectory {
             *spent.entry(bucket).or_default() += used;
         }
         self.spent = spent;
-        Changed::Done
+        ChangeResult::Done
     }
 
     /// See [`DirectoryChange::RedateUse`].
-    pub(super) fn redate_use(&mut self, now: Time) -> Changed {
+    pub(super) fn redate_use(&mut self, now: Time) -> ChangeResult {
         let mut spent = BTreeMap::new();
         for ((key, span, bucket), used) in std::mem::take(&mut self.spent) {
             let bucket = if bucket > span.latest(now) { span.bucket(now) } else { bucket };
             *spent.entry((key, span, bucket)).or_default() += used;
         }
         self.spent = spent;
-        Changed::Done
+        ChangeResult::Done
     }
 
     /// See [`DirectoryChange::RenewPermit`].
-    pub(super) fn renew(&mut self, permit: &Permit, now: Time) -> Changed {
+    pub(super) fn renew(&mut self, permit: &SendingPermit, now: Time) -> ChangeResult {
         if permit.renewed(now).is_none() {
-            return Changed::Stale;
+            return ChangeResult::Stale;
         }
         for &span in &permit.spans {
             if let Some(used) =
@@ -81,10 +81,10 @@ impl MemoryDirectory {
             }
             *self.spent.entry((permit.key.clone(), span, span.bucket(now))).or_default() += 1;
         }
-        Changed::Done
+        ChangeResult::Done
     }
 
-    pub fn used(&self, key: &AccountKey, span: Span, now: Time) -> Used {
+    pub fn used(&self, key: &AccountKey, span: LimitSpan, now: Time) -> LimitUse {
         let counted = |bucket: &i64| *bucket >= span.oldest_counted(now);
         let buckets = self
             .spent
@@ -95,10 +95,10 @@ impl MemoryDirectory {
             count += used;
             oldest = Some(oldest.map_or(*bucket, |oldest: i64| oldest.min(*bucket)));
         }
-        Used { count, frees_at: oldest.map(|bucket| span.counts_until(bucket)) }
+        LimitUse { count, frees_at: oldest.map(|bucket| span.counts_until(bucket)) }
     }
 
-    pub fn used_of(&self, key: &AccountKey, limits: &AccountLimits, now: Time) -> Vec<(Span, Used)> {
+    pub fn used_of(&self, key: &AccountKey, limits: &AccountLimits, now: Time) -> Vec<(LimitSpan, LimitUse)> {
         limits.spans().map(|span| (span, self.used(key, span, now))).collect()
     }
 }

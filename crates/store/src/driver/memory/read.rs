@@ -2,12 +2,12 @@
 
 use std::ops::Bound;
 
-use postway_domain::{EmailAddress, Lane, MessageUid, Status, TenantId, Time};
+use postway_domain::{EmailAddress, Lane, MessageStatus, MessageUid, TenantId, Time};
 
 use super::{stored_message::StoredMessage, tables::MemoryTables};
 use crate::record::{
-    AccountKey, Body, DedupKind, Filter, MessageBrief, MessageKey, MessagePage, MessageRecord,
-    MessageSummary, Stats, external_label, foreign_id_label,
+    AccountKey, DedupKind, MessageBrief, MessageFilter, MessageKey, MessagePage, MessageRecord,
+    MessageSummary, QueueStats, StoredBody, external_label, foreign_id_label,
 };
 
 impl MemoryTables {
@@ -37,7 +37,7 @@ impl MemoryTables {
     pub fn search(
         &self,
         tenant: &TenantId,
-        filter: &Filter,
+        filter: &MessageFilter,
         before: Option<MessageUid>,
         limit: u32,
     ) -> MessagePage {
@@ -63,18 +63,18 @@ impl MemoryTables {
     }
 
     /// See [`crate::Read::raw`].
-    pub fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Option<Body> {
+    pub fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Option<StoredBody> {
         self.one_of(tenant, uid)?.raw.clone()
     }
 
     /// See [`crate::Read::payload`].
-    pub fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Option<Body> {
+    pub fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Option<StoredBody> {
         self.one_of(tenant, uid)?.payload.clone()
     }
 
     /// See [`crate::Read::stats`].
-    pub fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Stats {
-        let mut stats = Stats::default();
+    pub fn stats(&self, tenant: Option<&TenantId>, now: Time) -> QueueStats {
+        let mut stats = QueueStats::default();
         let suspended = self.directory.gates();
         let is_held = |lane: &Lane| {
             let account = std::slice::from_ref(&lane.account);
@@ -89,7 +89,7 @@ impl MemoryTables {
         {
             let status = summary.state.status();
             *stats.by_status.entry(status).or_default() += 1;
-            stats.doubts_held += i64::from(status == Status::InDoubt && summary.due_at.is_none());
+            stats.doubts_held += i64::from(status == MessageStatus::InDoubt && summary.due_at.is_none());
             let due_at = summary.due_at.filter(|due_at| *due_at <= now && is_there(&summary.lane.tenant));
             match due_at.is_some() && is_held(&summary.lane) {
                 true => stats.note_held(due_at),
@@ -105,7 +105,7 @@ fn holds<T>(wanted: &Option<T>, test: impl FnOnce(&T) -> bool) -> bool {
     wanted.as_ref().is_none_or(test)
 }
 
-fn matches(filter: &Filter, record: &MessageRecord) -> bool {
+fn matches(filter: &MessageFilter, record: &MessageRecord) -> bool {
     let summary = &record.summary;
     let has_recipient = |wanted: &String| {
         record.recipients.iter().any(|recipient| EmailAddress::is_same(&recipient.address, wanted))

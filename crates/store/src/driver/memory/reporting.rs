@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use postway_domain::{
-    AccountId, Event, Incarnation, LaneId, MessageUid, RecipientStatus, State, Subscriber, Tenant, TenantId,
-    Time, id::SubscriberId, subscriber::event_name,
+    AccountId, Incarnation, LaneId, MessageEvent, MessageState, MessageUid, RecipientStatus, Subscriber,
+    Tenant, TenantId, Time, id::SubscriberId, subscriber::event_name,
 };
 
 use super::{
@@ -18,14 +18,14 @@ use crate::{
     error::StoreError,
     inbound::no_lane,
     journal::{
-        Happening, Journal, Page,
+        AppendedEvent, EventJournal, JournalPage,
         history::{acknowledged_event, begun_event},
     },
-    port::Report,
+    port::ReportStore,
     record::{
-        BegunCall, Counts, DeliveryPage, DueSubscriber, Fate, FeedEvent, FeedPosition, NotificationKey,
-        NotificationState, NotificationView, Notified, OutcomeView, Pace, ReportRequest, ReportState,
-        ResendPage, ResendRequest, ToNotify, Told,
+        BegunCall, DeliveryPage, DueSubscriber, FeedEvent, FeedPosition, HourlyCounts, MessageOutcomes,
+        NotificationKey, NotificationResult, NotificationState, NotificationView, OutcomeView, ReportRequest,
+        ReportState, ResendPage, ResendRequest, SendingRate, SubscriberProgress, ToNotify,
     },
     reporting::{count, hour_of, is_told},
 };
@@ -33,7 +33,7 @@ use crate::{
 /// A page that was left.
 pub(super) struct StoredPage {
     pub tenant: TenantId,
-    pub page: Page,
+    pub page: JournalPage,
     pub position: Option<i64>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct StoredPage {
 #[derive(Default)]
 pub(super) struct ReportingTables {
     /// What the call under way will leave in the journal.
-    noted: Journal,
+    noted: EventJournal,
     /// In the order of their commits.
     pub pages: Vec<StoredPage>,
     sequenced: i64,
@@ -49,9 +49,9 @@ pub(super) struct ReportingTables {
     accounts: BTreeMap<LaneId, AccountId>,
     pub(super) subscribers: BTreeMap<(TenantId, SubscriberId), Subscriber>,
     pub notifications: BTreeMap<NotificationKey, StoredNotification>,
-    pub statistics: BTreeMap<(TenantId, Time, AccountId), Counts>,
+    pub statistics: BTreeMap<(TenantId, Time, AccountId), HourlyCounts>,
     /// The last hour, and all before it.
-    pace: BTreeMap<(TenantId, Time), Pace>,
+    pace: BTreeMap<(TenantId, Time), SendingRate>,
 }
 
 impl ReportingTables {
@@ -59,7 +59,7 @@ impl ReportingTables {
     pub fn note(&mut self, stored: &StoredMessage, known: usize) {
         let (summary, lane) = (&stored.record.summary, stored.lane_id());
         for event in stored.record.events.iter().skip(known) {
-            let happening = Happening {
+            let happening = AppendedEvent {
                 uid: summary.uid,
                 seq: event.seq,
                 at: event.at,
@@ -72,9 +72,9 @@ impl ReportingTables {
     }
 
     /// Notes that a mail came in.
-    pub fn note_received(&mut self, tenant: &TenantId, uid: MessageUid, event: &Event) {
-        let Event { seq, at, kind, .. } = *event;
-        self.noted.note(tenant, no_lane(), Happening { uid, seq, at, kind, to: State::Sent });
+    pub fn note_received(&mut self, tenant: &TenantId, uid: MessageUid, event: &MessageEvent) {
+        let MessageEvent { seq, at, kind, .. } = *event;
+        self.noted.note(tenant, no_lane(), AppendedEvent { uid, seq, at, kind, to: MessageState::Sent });
     }
 
     /// Leaves what was noted, as a transaction does before its commit; whether there was anything.
@@ -124,22 +124,22 @@ impl ReportingTables {
                     count(self.statistics.entry(hour).or_default(), entry, page.at);
                 }
             }
-            let mut counts = Counts::default();
+            let mut counts = HourlyCounts::default();
             page.entries.iter().for_each(|entry| count(&mut counts, entry, page.at));
-            let Counts { accepted, sent, failed, .. } = counts;
-            let begin = Pace::begin_of(page.at);
-            let pace = self.pace.entry((tenant.clone(), begin)).or_insert(Pace::empty(begin));
-            pace.add(Pace { at: begin, accepted, sent, failed });
+            let HourlyCounts { accepted, sent, failed, .. } = counts;
+            let begin = SendingRate::begin_of(page.at);
+            let pace = self.pace.entry((tenant.clone(), begin)).or_insert(SendingRate::empty(begin));
+            pace.add(SendingRate { at: begin, accepted, sent, failed });
             self.fanned_out = position.unwrap_or(self.fanned_out);
             fanned += 1;
         }
-        self.statistics.retain(|_, counts| *counts != Counts::default());
+        self.statistics.retain(|_, counts| *counts != HourlyCounts::default());
         fanned
     }
 
-    pub fn pace_since(&self, tenant: &TenantId, since: Time) -> Vec<Pace> {
+    pub fn pace_since(&self, tenant: &TenantId, since: Time) -> Vec<SendingRate> {
         let of_tenant = self.pace.range((tenant.clone(), since)..).take_while(|((of, _), _)| of == tenant);
-        let happened = |pace: &&Pace| pace.accepted + pace.sent + pace.failed > 0;
+        let happened = |pace: &&SendingRate| pace.accepted + pace.sent + pace.failed > 0;
         of_tenant.map(|(_, pace)| pace).filter(happened).copied().collect()
     }
 
@@ -157,7 +157,7 @@ impl ReportingTables {
 }
 
 impl MemoryTables {
-    fn event(&self, uid: MessageUid, seq: i64) -> Option<Event> {
+    fn event(&self, uid: MessageUid, seq: i64) -> Option<MessageEvent> {
         let of_message = self.messages.get(&uid).map(|stored| &stored.record.events);
         let events = of_message.or_else(|| self.inbound.events(uid))?;
         events.iter().find(|event| event.seq == seq).cloned()
@@ -179,7 +179,7 @@ impl MemoryTables {
         listed.take(limit as usize).collect()
     }
 
-    fn settle_notification(&mut self, notified: &Notified) -> bool {
+    fn settle_notification(&mut self, notified: &NotificationResult) -> bool {
         if self.reports.settle(notified).is_none() {
             return false;
         }
@@ -200,7 +200,7 @@ impl MemoryTables {
 }
 
 #[async_trait]
-impl Report for MemoryStore {
+impl ReportStore for MemoryStore {
     async fn sequence(&self, limit: u32) -> Result<u32, StoreError> {
         let given = self.tables()?.reports.sequence(limit);
         self.commit(given > 0);
@@ -256,7 +256,7 @@ impl Report for MemoryStore {
         Ok(held)
     }
 
-    async fn settle_notifications(&self, notified: Vec<Notified>) -> Result<Vec<bool>, StoreError> {
+    async fn settle_notifications(&self, notified: Vec<NotificationResult>) -> Result<Vec<bool>, StoreError> {
         let mut tables = self.tables()?;
         let held: Vec<bool> = notified.iter().map(|one| tables.settle_notification(one)).collect();
         self.commit(held.contains(&true));
@@ -298,7 +298,11 @@ impl Report for MemoryStore {
         Ok(self.tables()?.reports.told_of(tenant, uid))
     }
 
-    async fn fates(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<Fate>, StoreError> {
+    async fn fates(
+        &self,
+        tenant: &TenantId,
+        uids: &[MessageUid],
+    ) -> Result<Vec<MessageOutcomes>, StoreError> {
         let tables = self.tables()?;
         let (mut outcomes, mut listed) = (Vec::new(), Vec::new());
         for (uid, stored) in tables.of_tenant(tenant, uids) {
@@ -306,9 +310,9 @@ impl Report for MemoryStore {
         }
         for &uid in uids {
             let views = tables.reports.told_of(tenant, uid);
-            listed.extend(Told::gather(&views).into_iter().map(|one| (uid, one)));
+            listed.extend(SubscriberProgress::gather(&views).into_iter().map(|one| (uid, one)));
         }
-        Ok(Fate::gather(outcomes, listed))
+        Ok(MessageOutcomes::gather(outcomes, listed))
     }
 
     async fn refused_recipients(
@@ -328,12 +332,12 @@ impl Report for MemoryStore {
         &self,
         tenant: &TenantId,
         uids: &[MessageUid],
-    ) -> Result<Vec<(MessageUid, Event)>, StoreError> {
+    ) -> Result<Vec<(MessageUid, MessageEvent)>, StoreError> {
         let tables = self.tables()?;
         let latest = |(uid, stored): (MessageUid, &StoredMessage)| {
             let mut events = stored.record.events.iter().rev();
             let event = events.find(|event| event_name(event.kind, false).is_some())?;
-            Some((uid, Event { data: None, ..event.clone() }))
+            Some((uid, MessageEvent { data: None, ..event.clone() }))
         };
         Ok(tables.of_tenant(tenant, uids).filter_map(latest).collect())
     }

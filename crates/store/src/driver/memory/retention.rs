@@ -6,8 +6,8 @@ use postway_domain::{EmailAddress, MessageUid, TenantId, Time};
 use super::{MemoryStore, stored_message::StoredMessage, tables::MemoryTables};
 use crate::{
     error::StoreError,
-    port::Retain,
-    record::{Erased, Expunge, LaneUpkeep, NotificationState, StatisticsRow, Tombstone},
+    port::RetentionStore,
+    record::{ErasureCounts, ExpungeRequest, LaneUpkeep, MessageTombstone, NotificationState, StatisticsRow},
     retention::{
         ERASED_ADDRESS, FanOutBacklog, KEY_LASTS, MessageDeliveryState, SLICE_MAX, TRACE_LASTS, without,
     },
@@ -58,7 +58,7 @@ impl MemoryTables {
         (self.forget_keys(now, limit) + ended.len()) as u32
     }
 
-    fn expunge(&mut self, expunge: &Expunge) -> u32 {
+    fn expunge(&mut self, expunge: &ExpungeRequest) -> u32 {
         let backlog = self.backlog(&expunge.tenant);
         let may_go = |stored: &&StoredMessage| {
             let summary = &stored.record.summary;
@@ -79,10 +79,10 @@ impl MemoryTables {
         let Some(stored) = self.messages.get(&uid) else { return };
         let (summary, recipients) = (&stored.record.summary, &stored.record.recipients);
         let digests = key.map(|key| {
-            let digest = |address: &str| Tombstone::digest(key, &summary.lane.tenant, address);
+            let digest = |address: &str| MessageTombstone::digest(key, &summary.lane.tenant, address);
             recipients.iter().map(|one| digest(&one.address)).collect()
         });
-        let trace = Tombstone {
+        let trace = MessageTombstone {
             tenant: summary.lane.tenant.clone(),
             uid,
             status: summary.state.status(),
@@ -93,9 +93,9 @@ impl MemoryTables {
         self.retire(uid, now.plus(KEY_LASTS));
     }
 
-    fn erase(&mut self, tenant: &TenantId, address: &str, now: Time, limit: u32) -> Erased {
+    fn erase(&mut self, tenant: &TenantId, address: &str, now: Time, limit: u32) -> ErasureCounts {
         let backlog = self.backlog(tenant);
-        let mut erased = Erased::default();
+        let mut erased = ErasureCounts::default();
         let (mut alone, mut among) = (Vec::new(), Vec::new());
         for stored in self.messages.values() {
             let summary = &stored.record.summary;
@@ -182,7 +182,7 @@ fn is_it(address: &str, wanted: &str) -> bool {
 }
 
 #[async_trait]
-impl Retain for MemoryStore {
+impl RetentionStore for MemoryStore {
     async fn trim_journal(&self, before: Time, limit: u32) -> Result<u32, StoreError> {
         let trimmed = self.tables()?.trim_journal(before, limit);
         self.commit(trimmed > 0);
@@ -204,7 +204,7 @@ impl Retain for MemoryStore {
         Ok(trimmed)
     }
 
-    async fn tombstone(&self, uid: MessageUid) -> Result<Option<Tombstone>, StoreError> {
+    async fn tombstone(&self, uid: MessageUid) -> Result<Option<MessageTombstone>, StoreError> {
         Ok(self.tables()?.tombstones.get(&uid).cloned())
     }
 
@@ -214,7 +214,7 @@ impl Retain for MemoryStore {
         Ok(forgotten)
     }
 
-    async fn expunge(&self, expunge: Expunge) -> Result<u32, StoreError> {
+    async fn expunge(&self, expunge: ExpungeRequest) -> Result<u32, StoreError> {
         let removed = self.tables()?.expunge(&expunge);
         self.commit(removed > 0);
         Ok(removed)
@@ -226,7 +226,7 @@ impl Retain for MemoryStore {
         address: &str,
         now: Time,
         limit: u32,
-    ) -> Result<Erased, StoreError> {
+    ) -> Result<ErasureCounts, StoreError> {
         let erased = self.tables()?.erase(tenant, address, now, limit);
         self.commit(erased.removed + erased.redacted > 0);
         Ok(erased)

@@ -1,16 +1,17 @@
 //! One stored message: what may be asked of it and how it changes.
 
 use postway_domain::{
-    EmailAddress, Event, EventKind, Incarnation, LaneId, LeaseToken, MessageUid, RecipientStatus, State,
-    Time,
+    EmailAddress, EventKind, Incarnation, LaneId, LeaseToken, MessageEvent, MessageState, MessageUid,
+    RecipientStatus, Time,
     dsn::DsnWishes,
-    message::{Input, OnDoubt, transition},
+    message::{OnDoubt, TransitionInput, transition},
 };
 
 use super::preparation::WaitingPreparation;
 use crate::record::{
-    AccountKey, AttemptEnd, AttemptView, Body, Change, Claimed, ClaimedRecipient, Fence, Kept, Lease,
-    MessageRecord, MessageSummary, NewLink, NewMessage, RecipientChange, RecipientView, Stalled, WireCommit,
+    AccountKey, AttemptEnd, AttemptView, BodyLocation, ClaimedMessage, ClaimedRecipient, LeaseGrant,
+    MessageChange, MessageRecord, MessageSummary, NewLink, NewMessage, RecipientChange, RecipientRecord,
+    StalledMessage, StoredBody, WireCommit, WriteFence,
 };
 
 /// A message as readers see it, and what only the queue knows of it.
@@ -23,8 +24,8 @@ pub(super) struct StoredMessage {
     pub(super) smtputf8: bool,
     pub(super) dsn: Option<DsnWishes>,
     pub(super) size: u64,
-    pub raw: Option<Body>,
-    pub payload: Option<Body>,
+    pub raw: Option<StoredBody>,
+    pub payload: Option<StoredBody>,
     pub(super) waiting: Option<WaitingPreparation>,
     pub(super) lost_leases: i64,
     holder: Option<LeaseHolder>,
@@ -42,9 +43,9 @@ impl StoredMessage {
     pub fn new(message: NewMessage) -> Self {
         let NewMessage { content, created_at, .. } = message;
         let lane_id = message.lane.id();
-        let waiting =
-            (message.state == State::Accepted).then(|| WaitingPreparation::new(created_at, message.settled));
-        let recipients = message.recipients.iter().map(|recipient| RecipientView {
+        let waiting = (message.state == MessageState::Accepted)
+            .then(|| WaitingPreparation::new(created_at, message.settled));
+        let recipients = message.recipients.iter().map(|recipient| RecipientRecord {
             outcome: None,
             bounce: None,
             address: recipient.address.as_str().to_owned(),
@@ -69,7 +70,7 @@ impl StoredMessage {
                     on_doubt: message.on_doubt,
                     created_at,
                     updated_at: created_at,
-                    due_at: message.due_at.filter(|_| message.state != State::Accepted),
+                    due_at: message.due_at.filter(|_| message.state != MessageState::Accepted),
                     expires_at: message.expires_at,
                     sent_at: None,
                     failed_at: None,
@@ -86,8 +87,8 @@ impl StoredMessage {
                     recipient: None,
                     recipient_count: 0,
                 },
-                raw: Kept::Nowhere,
-                payload: Kept::Nowhere,
+                raw: BodyLocation::Nowhere,
+                payload: BodyLocation::Nowhere,
                 recipient: message.recipient,
             },
             lane_id,
@@ -124,10 +125,10 @@ impl StoredMessage {
 
     /// As readers see it, with its parts.
     pub fn read(&self) -> MessageRecord {
-        let kept = |body: &Option<Body>| match body {
-            Some(Body::Inline(bytes)) => Kept::Inline(bytes.len() as u64),
-            Some(Body::Blob(blob)) => Kept::Blob(blob.clone()),
-            None => Kept::Nowhere,
+        let kept = |body: &Option<StoredBody>| match body {
+            Some(StoredBody::Inline(bytes)) => BodyLocation::Inline(bytes.len() as u64),
+            Some(StoredBody::Blob(blob)) => BodyLocation::Blob(blob.clone()),
+            None => BodyLocation::Nowhere,
         };
         let (raw, payload) = (kept(&self.raw), kept(&self.payload));
         MessageRecord { summary: self.summary(), raw, payload, ..self.record.clone() }
@@ -149,7 +150,7 @@ impl StoredMessage {
     /// When it is due, if a claim may take it at all.
     pub fn claimable_at(&self) -> Option<Time> {
         let summary = &self.record.summary;
-        summary.due_at.filter(|_| transition(summary.state, Input::Claim).is_ok())
+        summary.due_at.filter(|_| transition(summary.state, TransitionInput::Claim).is_ok())
     }
 
     pub fn expired(&self, now: Time) -> bool {
@@ -164,10 +165,10 @@ impl StoredMessage {
         }
     }
 
-    pub fn stalled(&self) -> Stalled {
+    pub fn stalled(&self) -> StalledMessage {
         let summary = &self.record.summary;
         let has = |status| self.record.recipients.iter().any(|one| one.status == status);
-        Stalled {
+        StalledMessage {
             uid: summary.uid,
             state: summary.state,
             version: summary.version,
@@ -188,12 +189,12 @@ impl StoredMessage {
 
     pub(super) fn happen(&mut self, kind: EventKind, data: Option<String>, at: Time) {
         let seq = self.record.events.len() as i64 + 1;
-        self.record.events.push(Event { seq, at, kind, data });
+        self.record.events.push(MessageEvent { seq, at, kind, data });
     }
 
     /// Leases it for an attempt; `None` if its state forbids it.
-    pub fn take(&mut self, lease: &Lease, now: Time, inline_bytes_max: u32) -> Option<Claimed> {
-        let (state, effects) = transition(self.record.summary.state, Input::Claim).ok()?;
+    pub fn take(&mut self, lease: &LeaseGrant, now: Time, inline_bytes_max: u32) -> Option<ClaimedMessage> {
+        let (state, effects) = transition(self.record.summary.state, TransitionInput::Claim).ok()?;
         self.lease(state, lease, now);
         self.record.summary.attempt += 1;
         if let Some(kind) = effects.event {
@@ -204,7 +205,7 @@ impl StoredMessage {
     }
 
     /// Gives it to a worker.
-    pub(super) fn lease(&mut self, state: State, lease: &Lease, now: Time) {
+    pub(super) fn lease(&mut self, state: MessageState, lease: &LeaseGrant, now: Time) {
         let summary = &mut self.record.summary;
         summary.state = state;
         summary.due_at = None;
@@ -214,7 +215,7 @@ impl StoredMessage {
         self.token = Some(lease.token);
     }
 
-    fn claimed(&self, token: LeaseToken, now: Time, inline_bytes_max: u32) -> Claimed {
+    fn claimed(&self, token: LeaseToken, now: Time, inline_bytes_max: u32) -> ClaimedMessage {
         let count = |status| self.record.recipients.iter().filter(|one| one.status == status).count() as u32;
         // A resend goes to recipients in doubt, but only once none waits for a first try.
         let (aim, doubtful_before) = match count(RecipientStatus::Pending) {
@@ -224,9 +225,9 @@ impl StoredMessage {
         let recipients = self.record.recipients.iter().zip(&self.addresses).zip(0..);
         let summary = &self.record.summary;
         let size = u32::try_from(self.size).unwrap_or(u32::MAX);
-        let raw = self.raw.as_ref().and_then(Body::inline);
+        let raw = self.raw.as_ref().and_then(StoredBody::inline);
         let resend = aim == RecipientStatus::InDoubt && count(aim) > 0;
-        Claimed {
+        ClaimedMessage {
             uid: summary.uid,
             lane: summary.lane.clone(),
             token,
@@ -288,7 +289,7 @@ impl StoredMessage {
     }
 
     /// Writes a change; `false` where its fence does not hold. Files that it links to are added to `links`.
-    pub fn apply(&mut self, change: Change, links: &mut Vec<NewLink>) -> bool {
+    pub fn apply(&mut self, change: MessageChange, links: &mut Vec<NewLink>) -> bool {
         if !self.admits(&change.fence) {
             return false;
         }
@@ -296,17 +297,17 @@ impl StoredMessage {
         let summary = &mut self.record.summary;
         summary.state = change.to;
         // A newer message may have taken its place since it was claimed.
-        let held = change.to == State::InDoubt && summary.on_doubt == OnDoubt::Hold;
+        let held = change.to == MessageState::InDoubt && summary.on_doubt == OnDoubt::Hold;
         let events = change.events_to_write(held).into_owned();
         summary.due_at = change.claimable_at().filter(|_| !held);
         summary.retries = change.retries.unwrap_or(summary.retries);
         summary.doubts = change.doubts.unwrap_or(summary.doubts);
         summary.version += 1;
         summary.updated_at = at;
-        if change.to == State::Sent {
+        if change.to == MessageState::Sent {
             summary.sent_at = Some(at);
         }
-        summary.failed_at = (change.to == State::Failed).then_some(at);
+        summary.failed_at = (change.to == MessageState::Failed).then_some(at);
         summary.exhausted = change.exhausted;
         summary.error = change.error;
         self.lost_leases = change.lost_leases.unwrap_or(self.lost_leases);
@@ -335,12 +336,12 @@ impl StoredMessage {
     /// A newer message has taken its place: if it may have left, it is not sent again by itself.
     pub fn outdate(&mut self) {
         let summary = &mut self.record.summary;
-        if matches!(summary.state, State::Sending { .. } | State::InDoubt) {
+        if matches!(summary.state, MessageState::Sending { .. } | MessageState::InDoubt) {
             summary.on_doubt = OnDoubt::Hold;
         }
     }
 
-    fn admits(&self, fence: &Fence) -> bool {
+    fn admits(&self, fence: &WriteFence) -> bool {
         let summary = &self.record.summary;
         summary.state.status() == fence.status
             && fence.token.is_none_or(|token| self.token == Some(token))

@@ -8,8 +8,10 @@ use postway_domain::{EventKind, MailStream, TenantId, Time, id::StreamId};
 use super::{MemoryStore, admin::done_if, tables::MemoryTables};
 use crate::{
     error::StoreError,
-    port::Streams,
-    record::{Changed, ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionReason, SuppressionScope},
+    port::StreamStore,
+    record::{
+        ChangeResult, ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionReason, SuppressionScope,
+    },
 };
 
 /// Suppressions of streams, patterns or the whole installation.
@@ -21,14 +23,14 @@ impl ScopedTable {
         self.0.values().filter(move |one| one.expires_at.is_none_or(|at| at > now))
     }
 
-    pub fn add(&mut self, list: Vec<ScopedSuppression>) -> Changed {
+    pub fn add(&mut self, list: Vec<ScopedSuppression>) -> ChangeResult {
         self.0.extend(list.into_iter().map(|one| (one.scope.clone(), one)));
-        Changed::Done
+        ChangeResult::Done
     }
 
-    pub fn remove(&mut self, scopes: &[SuppressionScope]) -> Changed {
+    pub fn remove(&mut self, scopes: &[SuppressionScope]) -> ChangeResult {
         let removed = scopes.iter().filter(|scope| self.0.remove(scope).is_some()).count();
-        done_if(removed > 0, Changed::Missing)
+        done_if(removed > 0, ChangeResult::Missing)
     }
 
     pub fn forget(&mut self, now: Time) {
@@ -58,25 +60,25 @@ impl ScopedTable {
 pub(super) struct StreamTable(BTreeMap<(TenantId, StreamId), MailStream>);
 
 impl StreamTable {
-    pub fn create(&mut self, stream: MailStream) -> Changed {
+    pub fn create(&mut self, stream: MailStream) -> ChangeResult {
         let place = (stream.tenant.clone(), stream.id.clone());
         let is_free = !self.0.contains_key(&place);
         self.0.entry(place).or_insert(stream);
-        done_if(is_free, Changed::Exists)
+        done_if(is_free, ChangeResult::Exists)
     }
 
-    pub fn update(&mut self, stream: MailStream, expected: i64) -> Changed {
+    pub fn update(&mut self, stream: MailStream, expected: i64) -> ChangeResult {
         match self.0.get_mut(&(stream.tenant.clone(), stream.id.clone())) {
             Some(stored) if stored.version == expected => {
                 *stored = MailStream { created_at: stored.created_at, ..stream };
-                Changed::Done
+                ChangeResult::Done
             }
-            Some(_) | None => Changed::Stale,
+            Some(_) | None => ChangeResult::Stale,
         }
     }
 
-    pub fn delete(&mut self, tenant: TenantId, id: StreamId) -> Changed {
-        done_if(self.0.remove(&(tenant, id)).is_some(), Changed::Missing)
+    pub fn delete(&mut self, tenant: TenantId, id: StreamId) -> ChangeResult {
+        done_if(self.0.remove(&(tenant, id)).is_some(), ChangeResult::Missing)
     }
 
     pub fn forget_tenant(&mut self, tenant: &TenantId) {
@@ -85,12 +87,12 @@ impl StreamTable {
 }
 
 impl MemoryTables {
-    fn decide(&mut self, decision: &ReaderDecision) -> Changed {
+    fn decide(&mut self, decision: &ReaderDecision) -> ChangeResult {
         let scope = decision.scope();
         let scoped = &mut self.directory.scoped.0;
         let earlier = scoped.get(&scope);
         let kind = match decision.leaves {
-            true if earlier.is_some_and(|one| one.expires_at.is_none()) => return Changed::Already,
+            true if earlier.is_some_and(|one| one.expires_at.is_none()) => return ChangeResult::Already,
             true => {
                 scoped.insert(scope, decision.suppression());
                 EventKind::Unsubscribed
@@ -99,7 +101,7 @@ impl MemoryTables {
                 scoped.remove(&scope);
                 EventKind::Resubscribed
             }
-            false => return Changed::Already,
+            false => return ChangeResult::Already,
         };
         let stored = self.messages.get(&decision.message);
         if stored.is_some_and(|stored| stored.record.summary.lane.tenant == decision.tenant) {
@@ -109,12 +111,12 @@ impl MemoryTables {
                 *updated_at = (*updated_at).max(decision.at);
             });
         }
-        Changed::Done
+        ChangeResult::Done
     }
 }
 
 #[async_trait]
-impl Streams for MemoryStore {
+impl StreamStore for MemoryStore {
     async fn streams(
         &self,
         tenant: &TenantId,
@@ -147,10 +149,10 @@ impl Streams for MemoryStore {
         Ok(self.tables()?.directory.scoped.0.get(scope).cloned())
     }
 
-    async fn decide(&self, decision: ReaderDecision) -> Result<Changed, StoreError> {
+    async fn decide(&self, decision: ReaderDecision) -> Result<ChangeResult, StoreError> {
         let mut tables = self.tables()?;
         let changed = tables.decide(&decision);
-        self.commit(changed == Changed::Done);
+        self.commit(changed == ChangeResult::Done);
         self.tell(tables.reports.leave_pages());
         Ok(changed)
     }

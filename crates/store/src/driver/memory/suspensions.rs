@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use postway_domain::{AccountId, Lane, LaneId, Status, TenantId, Time, id::BatchCode};
+use postway_domain::{AccountId, Lane, LaneId, MessageStatus, TenantId, Time, id::BatchCode};
 
 use super::tables::{MemoryTables, Queue};
 use crate::{
     admin, engine,
-    record::{AccountGate, AccountKey, BatchView, DirectoryChange, Suspension, SuspensionScope},
+    record::{AccountGate, AccountKey, BatchRecord, DirectoryChange, SuspensionRecord, SuspensionScope},
 };
 
 impl MemoryTables {
@@ -27,8 +27,8 @@ impl MemoryTables {
         }
     }
 
-    /// See [`crate::Directory::batches`].
-    pub fn batches(&self, tenant: &TenantId, after: Option<&BatchCode>, limit: u32) -> Vec<BatchView> {
+    /// See [`crate::DirectoryStore::batches`].
+    pub fn batches(&self, tenant: &TenantId, after: Option<&BatchCode>, limit: u32) -> Vec<BatchRecord> {
         let mut waiting: BTreeMap<BatchCode, i64> = BTreeMap::new();
         let mut suspended: BTreeMap<BatchCode, Time> = BTreeMap::new();
         for stored in self.messages.values() {
@@ -46,27 +46,27 @@ impl MemoryTables {
         let later = waiting.into_iter().filter(|(code, _)| after.is_none_or(|after| code > after));
         later
             .take(limit as usize)
-            .map(|(code, waiting)| BatchView {
+            .map(|(code, waiting)| BatchRecord {
                 suspended_since: suspended.get(&code).copied(),
                 code,
-                waiting: waiting.min(BatchView::WAITING_MAX),
+                waiting: waiting.min(BatchRecord::WAITING_MAX),
             })
             .collect()
     }
 
-    /// See [`crate::Directory::batch_states`].
-    pub fn batch_states(&self, tenant: &TenantId, code: &BatchCode) -> BTreeMap<Status, i64> {
+    /// See [`crate::DirectoryStore::batch_states`].
+    pub fn batch_states(&self, tenant: &TenantId, code: &BatchCode) -> BTreeMap<MessageStatus, i64> {
         let mut states = BTreeMap::new();
         let summaries = self.messages.values().map(|stored| &stored.record.summary);
         let of_batch = summaries
             .filter(|summary| summary.lane.tenant == *tenant && summary.lane.batch.as_ref() == Some(code));
-        for summary in of_batch.take(BatchView::COUNTED_MAX as usize) {
+        for summary in of_batch.take(BatchRecord::COUNTED_MAX as usize) {
             *states.entry(summary.state.status()).or_default() += 1;
         }
         states
     }
 
-    /// See [`crate::Directory::account_gates`].
+    /// See [`crate::DirectoryStore::account_gates`].
     pub fn account_gates(
         &self,
         tenant: &TenantId,
@@ -89,7 +89,7 @@ impl MemoryTables {
         gates
     }
 
-    /// See [`crate::Directory::held`].
+    /// See [`crate::DirectoryStore::held`].
     pub fn held(&self, tenant: &TenantId, now: Time) -> i64 {
         let suspended = self.directory.gates();
         let of_tenant = || {
@@ -101,6 +101,6 @@ impl MemoryTables {
         let shut = self.account_gates(tenant, &accounts, now);
         let is_held = |lane: &Lane| !suspended.pass(lane) || shut.iter().any(|(id, _)| *id == lane.account);
         let held = of_tenant().filter(|summary| is_held(&summary.lane)).count();
-        (held as i64).min(Suspension::HELD_MAX)
+        (held as i64).min(SuspensionRecord::HELD_MAX)
     }
 }

@@ -11,7 +11,7 @@ use super::{
     admin::MemoryDirectory, content::MemoryCatalogue, mailboxes::InboundTables, preparation::BlobNames,
     reporting::ReportingTables, stored_message::StoredMessage,
 };
-use crate::record::{AccountKey, DedupKind, Tombstone};
+use crate::record::{AccountKey, DedupKind, MessageTombstone};
 
 /// Messages that wait, by when they are due.
 pub(super) type Queue = BTreeSet<(Time, MessageUid)>;
@@ -44,7 +44,7 @@ pub(super) struct MemoryTables {
     pub blobs: BlobNames,
     pub reports: ReportingTables,
     pub inbound: InboundTables,
-    pub tombstones: BTreeMap<MessageUid, Tombstone>,
+    pub tombstones: BTreeMap<MessageUid, MessageTombstone>,
     keys: BTreeMap<(TenantId, u8, String), DedupOwner>,
 }
 

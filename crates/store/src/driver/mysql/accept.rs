@@ -4,19 +4,19 @@ use std::time::Instant;
 
 use postway_domain::{MessageUid, Time};
 
-use super::{engine::Txn, failed};
+use super::{engine::WriteConnection, failed};
 use crate::{
     error::StoreError,
     journal::event_row::EventRow,
     queue::{
         dedup::refuse_repeats,
-        lease_conditions::Terms,
-        new_message_row::{Entry, LaneIds},
+        lease_conditions::LeaseConditions,
+        new_message_row::{JournalEntry, LaneIds},
         packing::PackedMessage,
         preparation,
     },
-    record::{Acceptance, Body, NewEvent},
-    sql::multi_row::Multi,
+    record::{Acceptance, NewEvent, StoredBody},
+    sql::multi_row::MultiRow,
 };
 
 /// Bodies in one statement, so that it stays well below the smallest `max_allowed_packet` anybody uses.
@@ -24,12 +24,12 @@ const INSERT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Room in a packet for what comes with a body.
 const PACKET_SPARE_BYTES: u64 = 1024 * 1024;
 
-pub(super) static INSERT_LANE: Multi = Multi::new(
+pub(super) static INSERT_LANE: MultiRow = MultiRow::new(
     "INSERT INTO lane (id, tenant, account, priority, batch) VALUES ",
     5,
     " ON DUPLICATE KEY UPDATE idle_since = NULL",
 );
-pub(super) static INSERT_MESSAGE: Multi = Multi::of_pieces(
+pub(super) static INSERT_MESSAGE: MultiRow = MultiRow::of_pieces(
     "INSERT INTO message (uid, tenant, lane, status, wait, due_at, attempt, on_doubt, lease_node, lease_token, \
      lease_until, version, event_seq, created_at, updated_at, expires_at, error, retries, doubts, lost_leases, \
      wire_committed, exhausted) VALUES ",
@@ -37,27 +37,27 @@ pub(super) static INSERT_MESSAGE: Multi = Multi::of_pieces(
     ",",
     "",
 );
-pub(super) static INSERT_CONTENT: Multi = Multi::new(
+pub(super) static INSERT_CONTENT: MultiRow = MultiRow::new(
     "INSERT INTO content (uid, client_id, sender, message_id, subject, request_id, external_id, tags, metadata, \
      eight_bit, smtputf8, size, raw, raw_blob, payload_blob, payload_size, `sensitive`, recipient_id, dsn, packing, payload) VALUES ",
     21,
     "",
 );
-pub(super) static INSERT_RECIPIENT: Multi = Multi::of_pieces(
+pub(super) static INSERT_RECIPIENT: MultiRow = MultiRow::of_pieces(
     "INSERT INTO recipient (uid, position, kind, address, status) VALUES ",
     "(?,?,?,?,?)",
     ",",
     "",
 );
-pub(super) static INSERT_EVENT: Multi =
-    Multi::new("INSERT INTO event (uid, seq, at, kind, data, more) VALUES ", 6, "");
-pub(super) static INSERT_TAG: Multi =
-    Multi::new("INSERT INTO tag (tenant, tag, uid) VALUES ", 3, " ON DUPLICATE KEY UPDATE uid = tag.uid");
+pub(super) static INSERT_EVENT: MultiRow =
+    MultiRow::new("INSERT INTO event (uid, seq, at, kind, data, more) VALUES ", 6, "");
+pub(super) static INSERT_TAG: MultiRow =
+    MultiRow::new("INSERT INTO tag (tenant, tag, uid) VALUES ", 3, " ON DUPLICATE KEY UPDATE uid = tag.uid");
 
 pub(super) async fn accept(
-    txn: &mut Txn,
+    txn: &mut WriteConnection,
     messages: &[&PackedMessage],
-    terms: &mut Terms,
+    terms: &mut LeaseConditions,
 ) -> Result<Vec<Acceptance>, StoreError> {
     if messages.is_empty() {
         return Ok(Vec::new());
@@ -73,7 +73,7 @@ pub(super) async fn accept(
             answers.push(refusal);
             continue;
         }
-        let entry = Entry::new(message, lanes.id(&message.lane), &txn.handover, terms);
+        let entry = JournalEntry::new(message, lanes.id(&message.lane), &txn.handover, terms);
         answers.push(entry.acceptance());
         entries.push(entry);
     }
@@ -93,7 +93,7 @@ pub(super) async fn accept(
 }
 
 /// The server would cut the connection over a packet that is too large, so it is not sent.
-fn check_sizes(txn: &Txn, messages: &[&PackedMessage]) -> Result<(), StoreError> {
+fn check_sizes(txn: &WriteConnection, messages: &[&PackedMessage]) -> Result<(), StoreError> {
     let largest = messages.iter().map(|message| message.row_bytes() as u64).max().unwrap_or(0);
     if largest + PACKET_SPARE_BYTES <= txn.packet_bytes_max {
         return Ok(());
@@ -104,9 +104,9 @@ fn check_sizes(txn: &Txn, messages: &[&PackedMessage]) -> Result<(), StoreError>
     )))
 }
 
-async fn insert_lanes(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+async fn insert_lanes(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
     let (mut fresh, stored_at) = (Vec::new(), Instant::now());
-    for &Entry { message, lane: id, .. } in entries {
+    for &JournalEntry { message, lane: id, .. } in entries {
         if txn.lanes.note(id, stored_at, message.created_at) {
             fresh.push((id, &message.lane));
         }
@@ -127,11 +127,11 @@ async fn insert_lanes(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
     Ok(())
 }
 
-async fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+async fn insert_messages(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
     for (sql, run) in INSERT_MESSAGE.runs(entries) {
         let mut query = sqlx::query(sql);
         for entry in run {
-            let Entry { message, lane, lease, .. } = entry;
+            let JournalEntry { message, lane, lease, .. } = entry;
             query = query
                 .bind(message.uid.as_bytes().as_slice())
                 .bind(message.lane.tenant.as_str())
@@ -156,7 +156,7 @@ async fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
     Ok(())
 }
 
-async fn insert_contents(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+async fn insert_contents(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
     let mut bytes = entries.first().map_or(0, |entry| entry.message.row_bytes());
     // A new part begins where the bytes of the one before are full.
     let parts = entries.chunk_by(|_, next| {
@@ -169,7 +169,7 @@ async fn insert_contents(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
     });
     for (sql, run) in parts.flat_map(|part| INSERT_CONTENT.runs(part)) {
         let mut query = sqlx::query(sql);
-        for Entry { message, .. } in run {
+        for JournalEntry { message, .. } in run {
             let content = &message.content;
             let tags = (!content.tags.is_empty()).then(|| serde_json::json!(content.tags).to_string());
             query = query
@@ -187,7 +187,7 @@ async fn insert_contents(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
                 .bind(content.raw.len() as i64)
                 .bind(message.raw_column())
                 .bind(content.raw.blob().map(|blob| blob.name.to_string()))
-                .bind(content.payload.as_ref().and_then(Body::blob).map(|blob| blob.name.to_string()))
+                .bind(content.payload.as_ref().and_then(StoredBody::blob).map(|blob| blob.name.to_string()))
                 .bind(content.payload.as_ref().map(|payload| payload.len() as i64))
                 .bind(i64::from(content.sensitive))
                 .bind(message.recipient.as_ref().map(|id| id.as_bytes().as_slice()))
@@ -200,7 +200,7 @@ async fn insert_contents(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
     Ok(())
 }
 
-async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+async fn insert_parts(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
     let recipients: Vec<_> = entries
         .iter()
         .flat_map(|entry| (0..).zip(&entry.message.recipients).map(move |(at, one)| (entry, at, one)))
@@ -243,14 +243,14 @@ async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
 }
 
 pub(super) async fn insert_events(
-    txn: &mut Txn,
+    txn: &mut WriteConnection,
     events: &[(MessageUid, i64, Time, NewEvent)],
 ) -> Result<(), StoreError> {
     let single = events.iter().map(|(uid, seq, at, event)| EventRow::single(*uid, *seq, *at, event));
     insert_event_rows(txn, &single.collect::<Vec<_>>()).await
 }
 
-async fn insert_event_rows(txn: &mut Txn, rows: &[EventRow<'_>]) -> Result<(), StoreError> {
+async fn insert_event_rows(txn: &mut WriteConnection, rows: &[EventRow<'_>]) -> Result<(), StoreError> {
     for (sql, run) in INSERT_EVENT.runs(rows) {
         let mut query = sqlx::query(sql);
         for row in run {

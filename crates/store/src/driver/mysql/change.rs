@@ -5,12 +5,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use postway_domain::{LaneId, MessageUid, State, Status, TenantId, Time, message::OnDoubt};
+use postway_domain::{LaneId, MessageState, MessageStatus, MessageUid, TenantId, Time, message::OnDoubt};
 use sqlx::Row;
 
 use super::{
     bytes16, coded,
-    engine::Txn,
+    engine::WriteConnection,
     failed, insert_events, on_doubt,
     recipients_and_attempts::{change_recipients, end_recipients, insert_attempts},
     time,
@@ -18,19 +18,19 @@ use super::{
 use crate::{
     engine::rounds,
     error::StoreError,
-    record::{AccountKey, Change, Fence, WireCommit},
-    sql::{decode::parsed, multi_row::Multi},
+    record::{AccountKey, MessageChange, WireCommit, WriteFence},
+    sql::{decode::parsed, multi_row::MultiRow},
 };
 
 /// The index is named so that never more is locked than is asked for.
-pub(super) static LOCK: Multi = Multi::new(
+pub(super) static LOCK: MultiRow = MultiRow::new(
     "SELECT uid, status, lease_token, version, event_seq, tenant, lane, expires_at, wire_committed, on_doubt \
      FROM message FORCE INDEX (PRIMARY) WHERE uid IN (",
     1,
     ") ORDER BY uid FOR UPDATE",
 );
 
-pub(super) static COMMIT_WIRE: Multi = Multi::of_pieces(
+pub(super) static COMMIT_WIRE: MultiRow = MultiRow::of_pieces(
     "UPDATE (",
     "SELECT CAST(? AS BINARY(16)) AS uid, CAST(? AS SIGNED) AS at, CAST(? AS SIGNED) AS events",
     " UNION ALL ",
@@ -40,7 +40,7 @@ pub(super) static COMMIT_WIRE: Multi = Multi::of_pieces(
 
 /// A doubt that is not to be sent again has no due time: a newer message may have taken its place since it
 /// was claimed.
-pub(super) static APPLY: Multi = Multi::of_pieces(
+pub(super) static APPLY: MultiRow = MultiRow::of_pieces(
     "UPDATE (",
     "SELECT CAST(? AS BINARY(16)) AS uid, CAST(? AS SIGNED) AS status, CAST(? AS SIGNED) AS wait, \
      CAST(? AS SIGNED) AS due_at, CAST(? AS SIGNED) AS wire_committed, CAST(? AS SIGNED) AS lease_token, \
@@ -59,11 +59,12 @@ pub(super) static APPLY: Multi = Multi::of_pieces(
      m.failed_at = CASE WHEN v.status = 6 THEN v.at END, m.exhausted = v.exhausted, m.error = v.error",
 );
 
-pub(super) static LANES: Multi = Multi::new("SELECT id, tenant, account FROM lane WHERE id IN (", 1, ")");
+pub(super) static LANES: MultiRow =
+    MultiRow::new("SELECT id, tenant, account FROM lane WHERE id IN (", 1, ")");
 
 /// A locked message.
 struct LockedRow {
-    status: Status,
+    status: MessageStatus,
     token: Option<i64>,
     version: i64,
     event_seq: i64,
@@ -76,14 +77,14 @@ struct LockedRow {
 
 impl LockedRow {
     fn permits(&self, commit: &WireCommit) -> bool {
-        self.status == Status::Sending
+        self.status == MessageStatus::Sending
             && !self.wire_committed
             && self.token == Some(commit.token.as_i64())
             && self.version == commit.version
             && self.expires_at.is_none_or(|expires_at| expires_at > commit.at)
     }
 
-    fn holds(&self, fence: &Fence) -> bool {
+    fn holds(&self, fence: &WriteFence) -> bool {
         self.status == fence.status
             && fence.token.is_none_or(|token| self.token == Some(token.as_i64()))
             && fence.version.is_none_or(|version| self.version == version)
@@ -92,7 +93,7 @@ impl LockedRow {
 
 /// Locks what is there of these messages.
 async fn lock(
-    txn: &mut Txn,
+    txn: &mut WriteConnection,
     uids: impl Iterator<Item = MessageUid>,
 ) -> Result<HashMap<MessageUid, LockedRow>, StoreError> {
     let mut uids: Vec<MessageUid> = uids.collect();
@@ -105,7 +106,7 @@ async fn lock(
         }
         for row in query.fetch_all(txn.conn()?).await.map_err(failed)? {
             let message = LockedRow {
-                status: coded(&row, 1, Status::from_code)?,
+                status: coded(&row, 1, MessageStatus::from_code)?,
                 token: row.try_get(2).map_err(failed)?,
                 version: row.try_get(3).map_err(failed)?,
                 event_seq: row.try_get(4).map_err(failed)?,
@@ -121,7 +122,10 @@ async fn lock(
     Ok(locked)
 }
 
-pub(super) async fn wire_commit(txn: &mut Txn, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError> {
+pub(super) async fn wire_commit(
+    txn: &mut WriteConnection,
+    commits: &[&WireCommit],
+) -> Result<Vec<bool>, StoreError> {
     let mut held = vec![false; commits.len()];
     txn.after.wrote |= !commits.is_empty();
     for round in rounds(commits.iter().map(|commit| commit.uid)) {
@@ -139,7 +143,10 @@ pub(super) async fn wire_commit(txn: &mut Txn, commits: &[&WireCommit]) -> Resul
     Ok(held)
 }
 
-async fn write_commits(txn: &mut Txn, commits: &[(&WireCommit, &LockedRow)]) -> Result<(), StoreError> {
+async fn write_commits(
+    txn: &mut WriteConnection,
+    commits: &[(&WireCommit, &LockedRow)],
+) -> Result<(), StoreError> {
     for (sql, run) in COMMIT_WIRE.runs(commits) {
         let mut query = sqlx::query(sql);
         for (commit, _) in run {
@@ -160,7 +167,10 @@ async fn write_commits(txn: &mut Txn, commits: &[(&WireCommit, &LockedRow)]) -> 
     change_recipients(txn, &recipients).await
 }
 
-pub(super) async fn apply(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
+pub(super) async fn apply(
+    txn: &mut WriteConnection,
+    changes: &[&MessageChange],
+) -> Result<Vec<bool>, StoreError> {
     let mut held = vec![false; changes.len()];
     txn.after.wrote |= !changes.is_empty();
     for round in rounds(changes.iter().map(|change| change.uid)) {
@@ -178,12 +188,15 @@ pub(super) async fn apply(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool
     Ok(held)
 }
 
-async fn apply_round(txn: &mut Txn, done: &[(&Change, &LockedRow)]) -> Result<(), StoreError> {
+async fn apply_round(
+    txn: &mut WriteConnection,
+    done: &[(&MessageChange, &LockedRow)],
+) -> Result<(), StoreError> {
     update(txn, done).await?;
     let mut events = Vec::with_capacity(done.len());
     let mut lanes = HashSet::new();
     for (change, message) in done {
-        let is_held = change.to == State::InDoubt && message.on_doubt == OnDoubt::Hold;
+        let is_held = change.to == MessageState::InDoubt && message.on_doubt == OnDoubt::Hold;
         for (seq, event) in (message.event_seq + 1..).zip(change.events_to_write(is_held).iter()) {
             txn.after.journal.note(&message.tenant, message.lane, change.happening(seq, event.kind));
             events.push((change.uid, seq, change.at, event.clone()));
@@ -196,7 +209,7 @@ async fn apply_round(txn: &mut Txn, done: &[(&Change, &LockedRow)]) -> Result<()
     insert_events(txn, &events).await?;
     wake_lanes(txn, lanes).await?;
 
-    let changes: Vec<&Change> = done.iter().map(|(change, _)| *change).collect();
+    let changes: Vec<&MessageChange> = done.iter().map(|(change, _)| *change).collect();
     let recipients: Vec<_> = changes
         .iter()
         .flat_map(|change| change.recipients.iter().map(move |one| (change.uid, one)))
@@ -206,7 +219,7 @@ async fn apply_round(txn: &mut Txn, done: &[(&Change, &LockedRow)]) -> Result<()
     insert_attempts(txn, &changes).await
 }
 
-async fn update(txn: &mut Txn, done: &[(&Change, &LockedRow)]) -> Result<(), StoreError> {
+async fn update(txn: &mut WriteConnection, done: &[(&MessageChange, &LockedRow)]) -> Result<(), StoreError> {
     for (sql, run) in APPLY.runs(done) {
         let mut query = sqlx::query(sql);
         for (change, message) in run {
@@ -215,7 +228,7 @@ async fn update(txn: &mut Txn, done: &[(&Change, &LockedRow)]) -> Result<(), Sto
                 .bind(change.to.status().code())
                 .bind(change.to.wait().map(|wait| wait.code()))
                 .bind(change.claimable_at().map(|at| at.as_millis()))
-                .bind(change.to == State::Sending { wire_committed: true })
+                .bind(change.to == MessageState::Sending { wire_committed: true })
                 .bind(message.token.filter(|_| change.keep_token))
                 .bind(change.retries)
                 .bind(change.doubts)
@@ -230,7 +243,7 @@ async fn update(txn: &mut Txn, done: &[(&Change, &LockedRow)]) -> Result<(), Sto
     Ok(())
 }
 
-async fn wake_lanes(txn: &mut Txn, lanes: HashSet<LaneId>) -> Result<(), StoreError> {
+async fn wake_lanes(txn: &mut WriteConnection, lanes: HashSet<LaneId>) -> Result<(), StoreError> {
     let lanes: Vec<LaneId> = lanes.into_iter().collect();
     for (sql, run) in LANES.runs(&lanes) {
         let mut query = sqlx::query(sql);
@@ -248,5 +261,5 @@ async fn wake_lanes(txn: &mut Txn, lanes: HashSet<LaneId>) -> Result<(), StoreEr
 }
 
 // The statements above write these codes as literals.
-const _: () = assert!(Status::Sent as i64 == 5 && Status::Failed as i64 == 6);
-const _: () = assert!(Status::InDoubt as i64 == 8 && OnDoubt::Hold as i64 == 1);
+const _: () = assert!(MessageStatus::Sent as i64 == 5 && MessageStatus::Failed as i64 == 6);
+const _: () = assert!(MessageStatus::InDoubt as i64 == 8 && OnDoubt::Hold as i64 == 1);

@@ -7,33 +7,35 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use postway_domain::{
-    Lane, LaneId, LaneRange, MessageUid, Priority, RecipientKind, RecipientStatus, Time,
+    Lane, LaneId, LaneRange, MessagePriority, MessageUid, RecipientKind, RecipientStatus, Time,
     fairness::DueLane,
     id::BatchCode,
-    message::{Input, transition},
+    message::{TransitionInput, transition},
 };
 use sqlx::{Row, mysql::MySqlRow};
 
-use super::{bytes16, coded, engine::Txn, failed, insert_events, on_doubt, state, text, time, unsigned};
+use super::{
+    bytes16, coded, engine::WriteConnection, failed, insert_events, on_doubt, state, text, time, unsigned,
+};
 use crate::{
     error::StoreError,
-    journal::Happening,
+    journal::AppendedEvent,
     queue::{
-        claim::{DueWork, KnownRecipient},
+        claim::{DueWork, OpenRecipient},
         packing::unpack,
-        transaction::Engine,
+        transaction::WriteTransaction,
     },
-    record::{AccountKey, ClaimRequest, Claimed, ClaimedRecipient, NewEvent},
+    record::{AccountKey, ClaimRequest, ClaimedMessage, ClaimedRecipient, NewEvent},
     sql::{
         decode::{dsn_wishes, kept_address, parsed},
-        multi_row::Multi,
+        multi_row::MultiRow,
         waiting_lanes::waiting_lanes,
     },
 };
 
 /// The first message of a lane that can go decides, so later ones are not looked at. The order names the lane too: MySQL takes
 /// only a constant for one, and would sort all that is due.
-pub(super) static DUE_LANES: Multi = Multi::new(
+pub(super) static DUE_LANES: MultiRow = MultiRow::new(
     "SELECT id, priority, batch, due_at FROM (\
      SELECT l.id, l.priority, l.batch, (SELECT m.due_at FROM message m FORCE INDEX (message_due) \
      WHERE m.due_lane = l.id AND NOT (m.wait <=> 3) AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status = 8) \
@@ -54,7 +56,7 @@ pub(super) const HOLD_LANE: &str = "SELECT id FROM lane WHERE id = ? FOR UPDATE 
 pub(super) const SENDING_IN_LANE: &str = "SELECT 1 FROM message FORCE INDEX (message_status) \
      WHERE status = 4 AND tenant = ? AND lane = ? LIMIT 1";
 
-pub(super) static LEASE: Multi = Multi::new(
+pub(super) static LEASE: MultiRow = MultiRow::new(
     "UPDATE message FORCE INDEX (PRIMARY) SET status = 4, wait = NULL, due_at = NULL, wire_committed = 0, \
      lease_node = ?, lease_token = ?, lease_until = ?, attempt = attempt + 1, version = version + 1, \
      event_seq = event_seq + 1, updated_at = ? WHERE uid IN (",
@@ -62,7 +64,7 @@ pub(super) static LEASE: Multi = Multi::new(
     ")",
 );
 
-pub(super) static CONTENTS: Multi = Multi::new(
+pub(super) static CONTENTS: MultiRow = MultiRow::new(
     "SELECT uid, request_id, sender, eight_bit, smtputf8, size, `sensitive`, \
      CASE WHEN size <= ? AND raw_blob IS NULL THEN raw END, dsn, packing \
      FROM content FORCE INDEX (PRIMARY) WHERE uid IN (",
@@ -70,7 +72,7 @@ pub(super) static CONTENTS: Multi = Multi::new(
     ")",
 );
 
-pub(super) static OPEN_RECIPIENTS: Multi = Multi::new(
+pub(super) static OPEN_RECIPIENTS: MultiRow = MultiRow::new(
     "SELECT uid, position, kind, address, status FROM recipient FORCE INDEX (PRIMARY) \
      WHERE status IN (0, 1, 3) AND uid IN (",
     1,
@@ -78,7 +80,7 @@ pub(super) static OPEN_RECIPIENTS: Multi = Multi::new(
 );
 
 #[async_trait]
-impl DueWork for Txn {
+impl DueWork for WriteConnection {
     async fn due_lanes(
         &mut self,
         key: &AccountKey,
@@ -93,7 +95,7 @@ impl DueWork for Txn {
         id: LaneId,
         lane: &Lane,
         limit: u32,
-    ) -> Result<Vec<Claimed>, StoreError> {
+    ) -> Result<Vec<ClaimedMessage>, StoreError> {
         find_in(self, request, id, lane, limit).await
     }
 
@@ -104,8 +106,8 @@ impl DueWork for Txn {
     async fn parts(
         &mut self,
         request: &ClaimRequest,
-        claimed: &mut [Claimed],
-    ) -> Result<Vec<KnownRecipient>, StoreError> {
+        claimed: &mut [ClaimedMessage],
+    ) -> Result<Vec<OpenRecipient>, StoreError> {
         lease(self, request, claimed).await?;
         add_contents(self, claimed, request.inline_bytes_max).await?;
         known_recipients(self, claimed).await
@@ -113,12 +115,12 @@ impl DueWork for Txn {
 }
 
 /// What is due for this node: other nodes may come first.
-fn due_by(txn: &Txn, key: &AccountKey, now: Time) -> i64 {
+fn due_by(txn: &WriteConnection, key: &AccountKey, now: Time) -> i64 {
     now.as_millis().saturating_sub(txn.seat.patience(key).as_millis() as i64)
 }
 
 async fn due_lanes(
-    txn: &mut Txn,
+    txn: &mut WriteConnection,
     key: &AccountKey,
     now: Time,
 ) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError> {
@@ -135,7 +137,7 @@ async fn due_lanes(
         for row in query.bind(due_by).fetch_all(txn.conn()?).await.map_err(failed)? {
             let lane = DueLane {
                 lane: LaneId::from_bytes(bytes16(&row, 0)?),
-                priority: coded(&row, 1, Priority::from_code)?,
+                priority: coded(&row, 1, MessagePriority::from_code)?,
                 oldest_due_at: Time::from_millis(row.try_get(3).map_err(failed)?),
             };
             let batch: Option<&str> = row.try_get(2).map_err(failed)?;
@@ -146,7 +148,7 @@ async fn due_lanes(
 }
 
 /// Two statements: the second must see what whoever held the lane before has committed.
-async fn is_free(txn: &mut Txn, lane_id: LaneId, lane: &Lane) -> Result<bool, StoreError> {
+async fn is_free(txn: &mut WriteConnection, lane_id: LaneId, lane: &Lane) -> Result<bool, StoreError> {
     let held = sqlx::query(HOLD_LANE)
         .bind(lane_id.as_bytes().as_slice())
         .fetch_optional(txn.conn()?)
@@ -165,12 +167,12 @@ async fn is_free(txn: &mut Txn, lane_id: LaneId, lane: &Lane) -> Result<bool, St
 }
 
 async fn find_in(
-    txn: &mut Txn,
+    txn: &mut WriteConnection,
     request: &ClaimRequest,
     lane_id: LaneId,
     lane: &Lane,
     limit: u32,
-) -> Result<Vec<Claimed>, StoreError> {
+) -> Result<Vec<ClaimedMessage>, StoreError> {
     let now_ms = request.now.as_millis();
     let key = AccountKey { tenant: lane.tenant.clone(), account: lane.account.clone() };
     let rows = sqlx::query(DUE_MESSAGES)
@@ -184,13 +186,13 @@ async fn find_in(
     let mut claimed = Vec::with_capacity(rows.len());
     for row in &rows {
         let from = state(row, 1)?;
-        let Ok((to, effects)) = transition(from, Input::Claim) else { continue };
+        let Ok((to, effects)) = transition(from, TransitionInput::Claim) else { continue };
         let one = read_claimed(row, lane, request)?;
         let event_seq: i64 = row.try_get(12).map_err(failed)?;
         if let Some(kind) = effects.event {
             let data = Some(format!("{{\"attempt\":{}}}", one.attempt));
             let (uid, seq, at) = (one.uid, event_seq + 1, request.now);
-            txn.after.journal.note(&lane.tenant, lane_id, Happening { uid, seq, at, kind, to });
+            txn.after.journal.note(&lane.tenant, lane_id, AppendedEvent { uid, seq, at, kind, to });
             txn.claim_events.push((uid, seq, at, NewEvent { kind, data }));
         }
         txn.count(&lane.tenant, Some(from.status()), to.status());
@@ -200,7 +202,11 @@ async fn find_in(
 }
 
 /// Writes the leases of all that was found, and their events: one set of statements, however many accounts it is for.
-async fn lease(txn: &mut Txn, request: &ClaimRequest, claimed: &[Claimed]) -> Result<(), StoreError> {
+async fn lease(
+    txn: &mut WriteConnection,
+    request: &ClaimRequest,
+    claimed: &[ClaimedMessage],
+) -> Result<(), StoreError> {
     for (sql, run) in LEASE.runs(claimed) {
         let mut query = sqlx::query(sql)
             .bind(request.lease.incarnation.as_bytes().as_slice())
@@ -217,8 +223,8 @@ async fn lease(txn: &mut Txn, request: &ClaimRequest, claimed: &[Claimed]) -> Re
 }
 
 /// A message as leased, still without its content.
-fn read_claimed(row: &MySqlRow, lane: &Lane, request: &ClaimRequest) -> Result<Claimed, StoreError> {
-    Ok(Claimed {
+fn read_claimed(row: &MySqlRow, lane: &Lane, request: &ClaimRequest) -> Result<ClaimedMessage, StoreError> {
+    Ok(ClaimedMessage {
         uid: MessageUid::from_bytes(bytes16(row, 0)?),
         lane: lane.clone(),
         token: request.lease.token,
@@ -251,7 +257,11 @@ fn read_claimed(row: &MySqlRow, lane: &Lane, request: &ClaimRequest) -> Result<C
     })
 }
 
-async fn add_contents(txn: &mut Txn, claimed: &mut [Claimed], inline_max: u32) -> Result<(), StoreError> {
+async fn add_contents(
+    txn: &mut WriteConnection,
+    claimed: &mut [ClaimedMessage],
+    inline_max: u32,
+) -> Result<(), StoreError> {
     let mut places: HashMap<MessageUid, usize> =
         claimed.iter().enumerate().map(|(place, one)| (one.uid, place)).collect();
     let uids: Vec<MessageUid> = claimed.iter().map(|one| one.uid).collect();
@@ -281,7 +291,10 @@ async fn add_contents(txn: &mut Txn, claimed: &mut [Claimed], inline_max: u32) -
     Err(StoreError::Unexpected(format!("{} messages without their content", places.len())))
 }
 
-async fn known_recipients(txn: &mut Txn, claimed: &[Claimed]) -> Result<Vec<KnownRecipient>, StoreError> {
+async fn known_recipients(
+    txn: &mut WriteConnection,
+    claimed: &[ClaimedMessage],
+) -> Result<Vec<OpenRecipient>, StoreError> {
     let mut recipients = Vec::with_capacity(claimed.len());
     for (sql, run) in OPEN_RECIPIENTS.runs(claimed) {
         let mut query = sqlx::query(sql);
@@ -295,8 +308,8 @@ async fn known_recipients(txn: &mut Txn, claimed: &[Claimed]) -> Result<Vec<Know
     Ok(recipients)
 }
 
-fn read_recipient(row: &MySqlRow) -> Result<KnownRecipient, StoreError> {
-    Ok(KnownRecipient {
+fn read_recipient(row: &MySqlRow) -> Result<OpenRecipient, StoreError> {
+    Ok(OpenRecipient {
         uid: MessageUid::from_bytes(bytes16(row, 0)?),
         status: coded(row, 4, RecipientStatus::from_code)?,
         recipient: ClaimedRecipient {

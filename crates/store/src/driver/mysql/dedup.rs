@@ -8,33 +8,33 @@ use async_trait::async_trait;
 use postway_domain::MessageUid;
 use sqlx::Row;
 
-use super::{bytes16, engine::Txn, failed, text};
+use super::{bytes16, engine::WriteConnection, failed, text};
 use crate::{
     error::StoreError,
     queue::{
         dedup::{KeyTable, Keyed, Winners},
         packing::PackedMessage,
     },
-    sql::{decode::parsed, multi_row::Multi},
+    sql::{decode::parsed, multi_row::MultiRow},
 };
 
 /// A tombstone whose time is over is taken over. Assignments run from left to right, so `expires_at` is last.
-pub(super) static INSERT_DEDUP: Multi = Multi::new(
+pub(super) static INSERT_DEDUP: MultiRow = MultiRow::new(
     "INSERT INTO dedup (tenant, kind, `key`, fingerprint, uid) VALUES ",
     5,
     " ON DUPLICATE KEY UPDATE fingerprint = IF(expires_at <= ?, VALUES(fingerprint), fingerprint), \
      uid = IF(expires_at <= ?, VALUES(uid), uid), expires_at = IF(expires_at <= ?, NULL, expires_at)",
 );
-pub(super) static FIND_DEDUP: Multi = Multi::of_pieces(
+pub(super) static FIND_DEDUP: MultiRow = MultiRow::of_pieces(
     "SELECT tenant, kind, `key`, fingerprint, uid FROM dedup FORCE INDEX (PRIMARY) WHERE ",
     "(tenant = ? AND kind = ? AND `key` = ?)",
     " OR ",
     "",
 );
-pub(super) static DROP_DEDUP: Multi = Multi::new("DELETE FROM dedup WHERE uid IN (", 1, ")");
+pub(super) static DROP_DEDUP: MultiRow = MultiRow::new("DELETE FROM dedup WHERE uid IN (", 1, ")");
 
 #[async_trait]
-impl KeyTable for Txn {
+impl KeyTable for WriteConnection {
     async fn claim_keys(&mut self, keyed: &[Keyed<'_>]) -> Result<Winners, StoreError> {
         let mut ordered: Vec<&Keyed<'_>> = keyed.iter().collect();
         // Stable: of two with the same key the first stays first.

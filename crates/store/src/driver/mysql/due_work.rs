@@ -6,7 +6,7 @@ use sqlx::{MySql, MySqlPool, QueryBuilder, Row, mysql::MySqlRow};
 use super::{bytes16, failed, on_doubt, state, time};
 use crate::{
     error::StoreError,
-    record::{AccountKey, Stalled},
+    record::{AccountKey, StalledMessage},
     sql::decode::{self, parsed},
 };
 
@@ -34,8 +34,8 @@ pub(super) const STALLED: &str =
 pub(super) const OVERDUE: &str =
     stalled!("message_expiry", "m.waits_until <= ? ORDER BY m.waits_until LIMIT ?");
 
-fn read_stalled(row: &MySqlRow) -> Result<Stalled, StoreError> {
-    Ok(Stalled {
+fn read_stalled(row: &MySqlRow) -> Result<StalledMessage, StoreError> {
+    Ok(StalledMessage {
         uid: MessageUid::from_bytes(bytes16(row, 0)?),
         state: state(row, 1)?,
         version: row.try_get(4).map_err(failed)?,
@@ -62,7 +62,7 @@ pub(super) async fn stalled(
     alive: &[Incarnation],
     now: Time,
     limit: u32,
-) -> Result<Vec<Stalled>, StoreError> {
+) -> Result<Vec<StalledMessage>, StoreError> {
     // The text of the statement has a placeholder already; the builder adds the rest.
     let (before, after) = STALLED.split_once('?').unwrap_or((STALLED, ""));
     let mut query = QueryBuilder::<MySql>::new(before);
@@ -82,7 +82,11 @@ pub(super) async fn stalled(
     rows.iter().map(read_stalled).collect()
 }
 
-pub(super) async fn overdue(pool: &MySqlPool, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError> {
+pub(super) async fn overdue(
+    pool: &MySqlPool,
+    now: Time,
+    limit: u32,
+) -> Result<Vec<StalledMessage>, StoreError> {
     let query = sqlx::query(OVERDUE).bind(now.as_millis()).bind(i64::from(limit));
     let rows = query.fetch_all(pool).await.map_err(failed)?;
     rows.iter().map(read_stalled).collect()

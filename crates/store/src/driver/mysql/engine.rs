@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use postway_domain::{MessageUid, Status, TenantId, Time};
+use postway_domain::{MessageStatus, MessageUid, TenantId, Time};
 use sqlx::MySqlConnection;
 use tokio::time::timeout;
 
@@ -14,19 +14,19 @@ use super::{
 use crate::{
     error::StoreError,
     nodes::{
-        placement::Peers,
+        placement::NodePlacement,
         server_silence::{HeardSession, SilenceListener},
     },
     queue::{
         claim,
         hand_over::HandOver,
         lane_memory::LaneMemory,
-        lease_conditions::Terms,
+        lease_conditions::LeaseConditions,
         packing::PackedMessage,
-        transaction::{After, Engine},
+        transaction::{CommitEffects, WriteTransaction},
     },
-    record::{Acceptance, AccountKey, Change, ClaimRequest, Claimed, NewEvent, WireCommit},
-    sql::{MysqlSession, Session, multi_row::Multi},
+    record::{Acceptance, AccountKey, ClaimRequest, ClaimedMessage, MessageChange, NewEvent, WireCommit},
+    sql::{MysqlSession, SqlSession, multi_row::MultiRow},
 };
 
 /// A step of a transaction that takes longer than this has lost its server.
@@ -42,15 +42,15 @@ const SETTLE_PAUSE: Duration = Duration::from_millis(250);
 const BEGIN: &str = "START TRANSACTION READ WRITE";
 
 /// Which writer of which node this is.
-pub(super) struct Seat {
-    pub peers: Arc<Peers>,
+pub(super) struct WriterSlot {
+    pub peers: Arc<NodePlacement>,
     pub writer: i64,
     /// Whether the server is a node of a cluster.
     pub is_cluster: bool,
     pub silences: SilenceListener,
 }
 
-impl Seat {
+impl WriterSlot {
     fn shard(&self) -> i64 {
         self.peers.shard(self.writer)
     }
@@ -63,17 +63,17 @@ impl Seat {
 }
 
 /// The connection, and what is known of the transaction under way.
-pub(super) struct Txn {
+pub(super) struct WriteConnection {
     server: Arc<MysqlServer>,
     conn: Option<MySqlConnection>,
-    pub seat: Seat,
+    pub seat: WriterSlot,
     pub packet_bytes_max: u64,
     pub handover: Arc<HandOver>,
     pub lanes: LaneMemory,
-    pub after: After,
+    pub after: CommitEffects,
     /// Events of what a claim has found and not yet leased.
     pub claim_events: Vec<(MessageUid, i64, Time, NewEvent)>,
-    moved: BTreeMap<(TenantId, Status), i64>,
+    moved: BTreeMap<(TenantId, MessageStatus), i64>,
 }
 
 pub(super) const MARK: &str =
@@ -81,14 +81,19 @@ pub(super) const MARK: &str =
 /// Waits for whatever the lost connection still has under way.
 pub(super) const MARKED: &str = "SELECT mark FROM writer_mark WHERE shard = ? FOR UPDATE";
 
-pub(super) static COUNT: Multi = Multi::new(
+pub(super) static COUNT: MultiRow = MultiRow::new(
     "INSERT INTO tally (tenant, status, shard, `count`) VALUES ",
     4,
     " ON DUPLICATE KEY UPDATE `count` = `count` + VALUES(`count`)",
 );
 
-impl Txn {
-    pub fn new(server: Arc<MysqlServer>, packet_bytes_max: u64, seat: Seat, handover: Arc<HandOver>) -> Self {
+impl WriteConnection {
+    pub fn new(
+        server: Arc<MysqlServer>,
+        packet_bytes_max: u64,
+        seat: WriterSlot,
+        handover: Arc<HandOver>,
+    ) -> Self {
         Self {
             server,
             conn: None,
@@ -96,7 +101,7 @@ impl Txn {
             packet_bytes_max,
             handover,
             lanes: LaneMemory::default(),
-            after: After::default(),
+            after: CommitEffects::default(),
             claim_events: Vec::new(),
             moved: BTreeMap::new(),
         }
@@ -108,7 +113,7 @@ impl Txn {
     }
 
     /// Counts a message in at `to`, and out at `from`.
-    pub fn count(&mut self, tenant: &TenantId, from: Option<Status>, to: Status) {
+    pub fn count(&mut self, tenant: &TenantId, from: Option<MessageStatus>, to: MessageStatus) {
         if from == Some(to) {
             return;
         }
@@ -222,7 +227,7 @@ impl Txn {
         self.lanes.forget_new();
         self.claim_events.clear();
         self.moved.clear();
-        self.after = After::default();
+        self.after = CommitEffects::default();
     }
 }
 
@@ -231,7 +236,7 @@ fn timed_out() -> StoreError {
 }
 
 #[async_trait]
-impl Engine for Txn {
+impl WriteTransaction for WriteConnection {
     async fn begin(&mut self) -> Result<(), StoreError> {
         self.forget();
         self.drop_if_silent();
@@ -245,7 +250,7 @@ impl Engine for Txn {
     async fn accept(
         &mut self,
         messages: &[&PackedMessage],
-        terms: &mut Terms,
+        terms: &mut LeaseConditions,
     ) -> Result<Vec<Acceptance>, StoreError> {
         let silences = self.seat.silences.clone();
         let done = timeout(STEP_LASTS_MAX, silences.hear(accept::accept(self, messages, terms))).await;
@@ -258,36 +263,40 @@ impl Engine for Txn {
         self.in_time(done)
     }
 
-    async fn apply(&mut self, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
+    async fn apply(&mut self, changes: &[&MessageChange]) -> Result<Vec<bool>, StoreError> {
         let silences = self.seat.silences.clone();
         let done = timeout(STEP_LASTS_MAX, silences.hear(change::apply(self, changes))).await;
         self.in_time(done)
     }
 
-    async fn claim(&mut self, request: &ClaimRequest, terms: &mut Terms) -> Result<Vec<Claimed>, StoreError> {
+    async fn claim(
+        &mut self,
+        request: &ClaimRequest,
+        terms: &mut LeaseConditions,
+    ) -> Result<Vec<ClaimedMessage>, StoreError> {
         let silences = self.seat.silences.clone();
         let done = timeout(STEP_LASTS_MAX, silences.hear(claim::claim(self, request, terms))).await;
         self.in_time(done)
     }
 
-    fn count(&mut self, tenant: &TenantId, from: Option<Status>, to: Status) {
-        Txn::count(self, tenant, from, to);
+    fn count(&mut self, tenant: &TenantId, from: Option<MessageStatus>, to: MessageStatus) {
+        WriteConnection::count(self, tenant, from, to);
     }
 
-    fn count_out(&mut self, tenant: &TenantId, from: Status) {
+    fn count_out(&mut self, tenant: &TenantId, from: MessageStatus) {
         *self.moved.entry((tenant.clone(), from)).or_default() -= 1;
     }
 
-    fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
+    fn session(&mut self) -> Result<Box<dyn SqlSession + '_>, StoreError> {
         let silences = self.seat.silences.clone();
         Ok(Box::new(HeardSession { session: MysqlSession { conn: self.conn()?, failed }, silences }))
     }
 
-    fn after(&mut self) -> &mut After {
+    fn after(&mut self) -> &mut CommitEffects {
         &mut self.after
     }
 
-    async fn commit(&mut self) -> Result<After, StoreError> {
+    async fn commit(&mut self) -> Result<CommitEffects, StoreError> {
         let silences = self.seat.silences.clone();
         let done = timeout(STEP_LASTS_MAX, silences.hear(self.write_counts())).await;
         self.in_time(done)?;

@@ -45,23 +45,23 @@ use self::{
 use crate::{
     engine::Writers,
     error::StoreError,
-    nodes::{placement::Peers, registry::Registrar},
-    port::{Intake, Operate, Read, Work},
+    nodes::{placement::NodePlacement, registry::Registrar},
+    port::{IntakeStore, OperationStore, Read, WorkStore},
     queue::{hand_over::HandOver, packing::PackingPolicy, queue_state},
     reading::{queue_stats, search},
     record::{
-        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DedupKind, Filter, MessageBrief,
-        MessageCount, MessageKey, MessagePage, MessageRecord, NewMessage, Pace, QueueState, Stalled, Stats,
-        WireCommit,
+        Acceptance, AccountKey, ClaimRequest, ClaimedMessage, DedupKind, MessageBrief, MessageChange,
+        MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, NewMessage, QueueState,
+        QueueStats, SendingRate, StalledMessage, StoredBody, WireCommit,
     },
     reporting,
     retention::RetentionScans,
     sql::{
-        MysqlSession, Session,
+        MysqlSession, SqlSession,
         durability::{DurabilityRisk, DurabilityWatch},
         in_time,
     },
-    sql_store::Portable,
+    sql_store::SqlStore,
     sql_store::are_installed,
 };
 
@@ -76,13 +76,13 @@ pub struct MysqlStore {
     walks: RetentionScans,
     durability: DurabilityWatch,
     server: Arc<MysqlServer>,
-    peers: Arc<Peers>,
+    peers: Arc<NodePlacement>,
     /// For the register of nodes: a heartbeat must not wait for the writers.
     registrar: Registrar<MySqlConnection>,
 }
 
 #[async_trait]
-impl Intake for MysqlStore {
+impl IntakeStore for MysqlStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
         let packing = self.packing.most(are_installed(self)).await;
         self.writers.accept(messages, packing).await
@@ -100,12 +100,12 @@ impl Intake for MysqlStore {
 }
 
 #[async_trait]
-impl Work for MysqlStore {
-    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+impl WorkStore for MysqlStore {
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<ClaimedMessage>, StoreError> {
         self.writers.claim(request).await
     }
 
-    async fn handed_over(&self) -> Vec<Claimed> {
+    async fn handed_over(&self) -> Vec<ClaimedMessage> {
         self.handover.delivered().await
     }
 
@@ -117,11 +117,11 @@ impl Work for MysqlStore {
         self.writers.wire_commit(commits).await
     }
 
-    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
+    async fn apply(&self, changes: Vec<MessageChange>) -> Result<Vec<bool>, StoreError> {
         self.writers.apply(changes).await
     }
 
-    async fn body(&self, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+    async fn body(&self, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {
         in_time(read::raw(&self.readers, None, uid)).await?
     }
 
@@ -130,11 +130,11 @@ impl Work for MysqlStore {
         alive: &[Incarnation],
         now: Time,
         limit: u32,
-    ) -> Result<Vec<Stalled>, StoreError> {
+    ) -> Result<Vec<StalledMessage>, StoreError> {
         in_time(due_work::stalled(&self.readers, alive, now, limit)).await?
     }
 
-    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError> {
+    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<StalledMessage>, StoreError> {
         in_time(due_work::overdue(&self.readers, now, limit)).await?
     }
 
@@ -160,7 +160,7 @@ impl Read for MysqlStore {
     async fn search(
         &self,
         tenant: &TenantId,
-        filter: &Filter,
+        filter: &MessageFilter,
         before: Option<MessageUid>,
         limit: u32,
     ) -> Result<MessagePage, StoreError> {
@@ -169,7 +169,12 @@ impl Read for MysqlStore {
         Ok(found.page(filter, messages))
     }
 
-    async fn count(&self, tenant: &TenantId, filter: &Filter, most: u32) -> Result<MessageCount, StoreError> {
+    async fn count(
+        &self,
+        tenant: &TenantId,
+        filter: &MessageFilter,
+        most: u32,
+    ) -> Result<MessageCount, StoreError> {
         search::count(&mut *self.reader().await?, tenant, filter, most).await
     }
 
@@ -177,25 +182,25 @@ impl Read for MysqlStore {
         in_time(summaries::briefs(&self.readers, tenant, uids)).await?
     }
 
-    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {
         in_time(read::raw(&self.readers, Some(tenant), uid)).await?
     }
 
-    async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+    async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {
         in_time(read::payload(&self.readers, tenant, uid)).await?
     }
 
-    async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<Pace>, StoreError> {
+    async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<SendingRate>, StoreError> {
         reporting::pace(&mut *self.reader().await?, tenant, since).await
     }
 
-    async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {
+    async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<QueueStats, StoreError> {
         queue_stats::stats(&mut *self.reader().await?, tenant, now).await
     }
 }
 
 #[async_trait]
-impl Portable for MysqlStore {
+impl SqlStore for MysqlStore {
     fn writers(&self) -> &Writers {
         &self.writers
     }
@@ -208,14 +213,14 @@ impl Portable for MysqlStore {
         &self.walks
     }
 
-    async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError> {
+    async fn reader(&self) -> Result<Box<dyn SqlSession + '_>, StoreError> {
         let conn = self.readers.acquire().await.map_err(failed)?;
         Ok(Box::new(MysqlSession { conn, failed }))
     }
 }
 
 #[async_trait]
-impl Operate for MysqlStore {
+impl OperationStore for MysqlStore {
     fn durability_risks(&self) -> Vec<DurabilityRisk> {
         self.durability.risks()
     }

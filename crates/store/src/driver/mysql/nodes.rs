@@ -8,7 +8,7 @@ use super::{MysqlStore, failed};
 use crate::{
     error::StoreError,
     nodes::registry,
-    port::Nodes,
+    port::NodeStore,
     record::{DutyRecord, NodeBeat, NodeRecord},
     sql::{MysqlSession, schema},
 };
@@ -28,7 +28,7 @@ fn session(conn: &mut MySqlConnection) -> MysqlSession<&mut MySqlConnection> {
 }
 
 #[async_trait]
-impl Nodes for MysqlStore {
+impl NodeStore for MysqlStore {
     fn is_shared(&self) -> bool {
         true
     }

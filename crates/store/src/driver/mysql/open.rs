@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::{
     Migration, MigrationState, MysqlStore,
-    engine::{Seat, Txn},
+    engine::{WriteConnection, WriterSlot},
     error::refusal,
     failed, migrate,
 };
@@ -18,7 +18,7 @@ use crate::{
     engine::Writers,
     error::StoreError,
     nodes::{
-        placement::{Peers, WRITERS},
+        placement::{NodePlacement, WRITERS},
         registry::Registrar,
         server_silence::SilenceAnnouncer,
     },
@@ -28,7 +28,7 @@ use crate::{
         MysqlSession,
         durability::{DurabilityRisk, DurabilityWatch},
         schema,
-        server_info::Facts,
+        server_info::ServerInfo,
     },
     view_definitions,
 };
@@ -166,12 +166,13 @@ impl MysqlStore {
             })
             .connect_lazy_with(server.options.clone());
         let handover = Arc::new(HandOver::default());
-        let peers = Arc::new(Peers::default());
+        let peers = Arc::new(NodePlacement::default());
         let silence = Arc::new(SilenceAnnouncer::default());
         let engines = (0..WRITERS)
             .map(|writer| {
-                let seat = Seat { peers: peers.clone(), writer, is_cluster, silences: silence.listener() };
-                Txn::new(server.clone(), packet_bytes_max, seat, handover.clone())
+                let seat =
+                    WriterSlot { peers: peers.clone(), writer, is_cluster, silences: silence.listener() };
+                WriteConnection::new(server.clone(), packet_bytes_max, seat, handover.clone())
             })
             .collect();
         let writers = Writers::start(engines, &handover);
@@ -198,7 +199,7 @@ impl MysqlStore {
     }
 
     /// What the database at `url` says of itself.
-    pub async fn facts(url: &str) -> Result<Facts, StoreError> {
+    pub async fn facts(url: &str) -> Result<ServerInfo, StoreError> {
         const FACTS: &str = "SELECT VERSION(), CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED), \
                              CAST(COALESCE((SELECT SUM(data_length + index_length) FROM information_schema.tables \
                              WHERE table_schema = DATABASE()), 0) AS SIGNED)";
@@ -207,7 +208,7 @@ impl MysqlStore {
         let risks = risks(&mut conn).await;
         close(conn).await;
         let (version, at, bytes) = facts?;
-        Ok(Facts { risks: risks?, ..Facts::new(version, Some(at), bytes) })
+        Ok(ServerInfo { risks: risks?, ..ServerInfo::new(version, Some(at), bytes) })
     }
 
     /// Brings the schema of the database at `url` up to date, and returns what that took.

@@ -1,7 +1,7 @@
 //! Reads for people. They run on connections of their own and never wait for a writer.
 
 use postway_domain::{
-    EventKind, Lane, MessageUid, Priority, RecipientId, RecipientKind, RecipientStatus, TenantId, Time,
+    EventKind, Lane, MessagePriority, MessageUid, RecipientId, RecipientKind, RecipientStatus, TenantId, Time,
 };
 use sqlx::{MySql, MySqlPool, QueryBuilder, Row, mysql::MySqlRow};
 
@@ -10,7 +10,10 @@ use crate::{
     error::StoreError,
     journal::event_row::events_of,
     queue::packing::unpack,
-    record::{AttemptView, Body, Kept, MessageKey, MessageRecord, MessageSummary, RecipientView, SmtpReply},
+    record::{
+        AttemptView, BodyLocation, MessageKey, MessageRecord, MessageSummary, RecipientRecord, SmtpReply,
+        StoredBody,
+    },
     sql::decode::{self, parsed},
 };
 
@@ -62,7 +65,7 @@ pub(super) fn read_summary(row: &MySqlRow) -> Result<MessageSummary, StoreError>
         lane: Lane {
             tenant: parsed(row.try_get(5).map_err(failed)?)?,
             account: parsed(row.try_get(6).map_err(failed)?)?,
-            priority: coded(row, 7, Priority::from_code)?,
+            priority: coded(row, 7, MessagePriority::from_code)?,
             batch: batch.map(parsed).transpose()?,
         },
         state: state(row, 1)?,
@@ -103,9 +106,9 @@ fn read_reply(row: &MySqlRow, first: usize) -> Result<Option<SmtpReply>, StoreEr
     }))
 }
 
-pub(super) fn read_recipient(row: &MySqlRow) -> Result<RecipientView, StoreError> {
+pub(super) fn read_recipient(row: &MySqlRow) -> Result<RecipientRecord, StoreError> {
     let outcome: Option<i64> = row.try_get(6).map_err(failed)?;
-    Ok(RecipientView {
+    Ok(RecipientRecord {
         address: row.try_get(0).map_err(failed)?,
         kind: coded(row, 1, RecipientKind::from_code)?,
         status: coded(row, 2, RecipientStatus::from_code)?,
@@ -155,8 +158,8 @@ pub(super) async fn message(
         recipients: Vec::new(),
         attempts: Vec::new(),
         events: Vec::new(),
-        raw: Kept::Nowhere,
-        payload: Kept::Nowhere,
+        raw: BodyLocation::Nowhere,
+        payload: BodyLocation::Nowhere,
         recipient: None,
     };
     let row = sqlx::query(KEPT).bind(&uid).fetch_one(&mut *snapshot).await.map_err(failed)?;
@@ -190,7 +193,7 @@ pub(super) async fn raw(
     pool: &MySqlPool,
     tenant: Option<&TenantId>,
     uid: MessageUid,
-) -> Result<Option<Body>, StoreError> {
+) -> Result<Option<StoredBody>, StoreError> {
     body(pool, RAW, tenant, uid).await
 }
 
@@ -199,7 +202,7 @@ pub(super) async fn payload(
     pool: &MySqlPool,
     tenant: &TenantId,
     uid: MessageUid,
-) -> Result<Option<Body>, StoreError> {
+) -> Result<Option<StoredBody>, StoreError> {
     body(pool, PAYLOAD, Some(tenant), uid).await
 }
 
@@ -208,7 +211,7 @@ async fn body(
     sql: &'static str,
     tenant: Option<&TenantId>,
     uid: MessageUid,
-) -> Result<Option<Body>, StoreError> {
+) -> Result<Option<StoredBody>, StoreError> {
     let found = sqlx::query(sql)
         .bind(uid.as_bytes().as_slice())
         .bind(tenant.map(|tenant| tenant.as_str()))

@@ -2,14 +2,14 @@
 
 use postway_domain::{MessageUid, RecipientStatus};
 
-use super::{engine::Txn, failed};
+use super::{engine::WriteConnection, failed};
 use crate::{
     error::StoreError,
-    record::{Change, RecipientChange},
-    sql::multi_row::Multi,
+    record::{MessageChange, RecipientChange},
+    sql::multi_row::MultiRow,
 };
 
-pub(super) static CHANGE_RECIPIENT: Multi = Multi::of_pieces(
+pub(super) static CHANGE_RECIPIENT: MultiRow = MultiRow::of_pieces(
     "UPDATE (",
     "SELECT CAST(? AS BINARY(16)) AS uid, CAST(? AS SIGNED) AS position, CAST(? AS SIGNED) AS status, \
      CAST(? AS SIGNED) AS smtp_code, CAST(? AS CHAR) AS enhanced, CAST(? AS CHAR) AS reply",
@@ -18,10 +18,13 @@ pub(super) static CHANGE_RECIPIENT: Multi = Multi::of_pieces(
      SET r.status = v.status, r.smtp_code = v.smtp_code, r.enhanced = v.enhanced, r.reply = v.reply",
 );
 
-pub(super) static END_RECIPIENTS: Multi =
-    Multi::new("UPDATE recipient FORCE INDEX (PRIMARY) SET status = ? WHERE status = 0 AND uid IN (", 1, ")");
+pub(super) static END_RECIPIENTS: MultiRow = MultiRow::new(
+    "UPDATE recipient FORCE INDEX (PRIMARY) SET status = ? WHERE status = 0 AND uid IN (",
+    1,
+    ")",
+);
 
-pub(super) static INSERT_ATTEMPT: Multi = Multi::new(
+pub(super) static INSERT_ATTEMPT: MultiRow = MultiRow::new(
     "INSERT INTO attempt (uid, number, started_at, duration_ms, account, remote, outcome, smtp_code, enhanced, reply, \
      provider_message_id) VALUES ",
     11,
@@ -32,7 +35,7 @@ pub(super) static INSERT_ATTEMPT: Multi = Multi::new(
 );
 
 pub(super) async fn change_recipients(
-    txn: &mut Txn,
+    txn: &mut WriteConnection,
     changes: &[(MessageUid, &RecipientChange)],
 ) -> Result<(), StoreError> {
     for (sql, run) in CHANGE_RECIPIENT.runs(changes) {
@@ -52,7 +55,10 @@ pub(super) async fn change_recipients(
     Ok(())
 }
 
-pub(super) async fn end_recipients(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreError> {
+pub(super) async fn end_recipients(
+    txn: &mut WriteConnection,
+    changes: &[&MessageChange],
+) -> Result<(), StoreError> {
     for &status in RecipientStatus::ALL {
         let ending: Vec<MessageUid> = changes
             .iter()
@@ -70,7 +76,10 @@ pub(super) async fn end_recipients(txn: &mut Txn, changes: &[&Change]) -> Result
     Ok(())
 }
 
-pub(super) async fn insert_attempts(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreError> {
+pub(super) async fn insert_attempts(
+    txn: &mut WriteConnection,
+    changes: &[&MessageChange],
+) -> Result<(), StoreError> {
     let attempts: Vec<_> = changes
         .iter()
         .filter_map(|change| change.attempt.as_ref().map(|attempt| (change.uid, attempt)))

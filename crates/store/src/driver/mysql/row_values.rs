@@ -1,6 +1,6 @@
 //! Values of a row. The driver is strict: it distinguishes signed, unsigned, text and bytes.
 
-use postway_domain::{State, Time, message::OnDoubt};
+use postway_domain::{MessageState, Time, message::OnDoubt};
 use sqlx::{Row, mysql::MySqlRow};
 
 use super::failed;
@@ -23,7 +23,7 @@ pub(super) fn on_doubt(row: &MySqlRow, index: usize) -> Result<OnDoubt, StoreErr
 }
 
 /// A state from three columns in a row: status, wait, wire_committed.
-pub(super) fn state(row: &MySqlRow, first: usize) -> Result<State, StoreError> {
+pub(super) fn state(row: &MySqlRow, first: usize) -> Result<MessageState, StoreError> {
     decode::state(
         row.try_get(first).map_err(failed)?,
         row.try_get(first + 1).map_err(failed)?,

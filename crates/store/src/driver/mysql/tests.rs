@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use postway_domain::{Status, message::Outcome};
+use postway_domain::{MessageStatus, message::AttemptOutcome};
 use postway_testkit::{mariadb::MariaDb, tcp_proxy::TcpProxy};
 use sqlx::{Executor, MySqlConnection, MySqlPool, Row, SqlSafeStr};
 
@@ -19,12 +19,12 @@ use crate::{
     driver::silent_server,
     error::StoreError,
     journal,
-    port::{Operate, Store},
+    port::{OperationStore, Store},
     queue::{lane_upkeep, preparation, queue_state},
     reading::queue_stats,
     record::{Acceptance, FeedPosition},
     reporting,
-    sql::{durability::LossMoment, multi_row::Multi, waiting_lanes},
+    sql::{durability::LossMoment, multi_row::MultiRow, waiting_lanes},
 };
 
 /// A fresh database; it goes with the server at the end of the tests.
@@ -263,12 +263,14 @@ async fn writers_that_meet_lose_nothing_and_send_nothing_twice() {
         let store = store.clone();
         async move {
             let mut sent = 0;
-            while store.stats(None, at(1)).await.unwrap().by_status.get(&Status::Sent) != Some(&KEYS.into()) {
+            while store.stats(None, at(1)).await.unwrap().by_status.get(&MessageStatus::Sent)
+                != Some(&KEYS.into())
+            {
                 let mut claimed = stage::claim(&store, worker, at(1), 7).await;
                 let permissions = claimed.iter().map(|one| stage::permission(one, at(2))).collect();
                 assert!(store.wire_commit(permissions).await.unwrap().into_iter().all(|held| held));
                 claimed.iter_mut().for_each(|one| one.version += 1);
-                let ended = claimed.iter().map(|one| stage::outcome(one, true, Outcome::Sent, at(3)));
+                let ended = claimed.iter().map(|one| stage::outcome(one, true, AttemptOutcome::Sent, at(3)));
                 let held = store.apply(ended.collect()).await.unwrap();
                 assert!(held.iter().all(|held| *held));
                 sent += held.len();
@@ -311,7 +313,7 @@ async fn a_page_that_commits_late_is_told() {
     store.close().await;
 }
 
-fn multi_row() -> Vec<&'static Multi> {
+fn multi_row() -> Vec<&'static MultiRow> {
     vec![
         &dedup::INSERT_DEDUP,
         &dedup::FIND_DEDUP,

@@ -4,18 +4,18 @@ use std::time::Instant;
 
 use postway_domain::{MessageUid, Time};
 
-use super::{column, engine::Txn, text, undone};
+use super::{column, engine::WriteConnection, text, undone};
 use crate::{
     error::StoreError,
     journal::event_row::EventRow,
     queue::{
         dedup::refuse_repeats,
-        lease_conditions::Terms,
-        new_message_row::{Entry, LaneIds},
+        lease_conditions::LeaseConditions,
+        new_message_row::{JournalEntry, LaneIds},
         packing::PackedMessage,
         preparation,
     },
-    record::{Acceptance, Body, NewEvent},
+    record::{Acceptance, NewEvent, StoredBody},
 };
 
 /// Bodies in one statement, about: an array parameter has a limit, and so has memory.
@@ -48,9 +48,9 @@ pub(super) const INSERT_TAG: &str = "INSERT INTO tag (tenant, tag, uid) \
      SELECT * FROM UNNEST($1::text[], $2::text[], $3::bytea[]) ON CONFLICT DO NOTHING";
 
 pub(super) async fn accept(
-    txn: &mut Txn,
+    txn: &mut WriteConnection,
     messages: &[&PackedMessage],
-    terms: &mut Terms,
+    terms: &mut LeaseConditions,
 ) -> Result<Vec<Acceptance>, StoreError> {
     if messages.is_empty() {
         return Ok(Vec::new());
@@ -65,7 +65,7 @@ pub(super) async fn accept(
             answers.push(refusal);
             continue;
         }
-        let entry = Entry::new(message, lanes.id(&message.lane), &txn.handover, terms);
+        let entry = JournalEntry::new(message, lanes.id(&message.lane), &txn.handover, terms);
         answers.push(entry.acceptance());
         entries.push(entry);
     }
@@ -86,9 +86,9 @@ pub(super) async fn accept(
     Ok(answers)
 }
 
-async fn insert_lanes(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+async fn insert_lanes(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
     let (mut fresh, stored_at) = (Vec::new(), Instant::now());
-    for &Entry { message, lane: id, .. } in entries {
+    for &JournalEntry { message, lane: id, .. } in entries {
         if txn.lanes.note(id, stored_at, message.created_at) {
             fresh.push((id, &message.lane));
         }
@@ -110,7 +110,7 @@ async fn insert_lanes(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
     Ok(())
 }
 
-async fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+async fn insert_messages(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
     let nodes = column(entries, |entry| entry.lease.map(|lease| lease.incarnation));
     sqlx::query(INSERT_MESSAGE)
         .bind(column(entries, |entry| entry.message.uid.as_bytes().as_slice()))
@@ -135,11 +135,11 @@ async fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
     Ok(())
 }
 
-async fn insert_contents(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+async fn insert_contents(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
     let mut rest = entries;
     while !rest.is_empty() {
         let mut bytes = 0;
-        let mut fits = |entry: &&Entry<'_>| {
+        let mut fits = |entry: &&JournalEntry<'_>| {
             bytes += entry.message.row_bytes();
             bytes <= STATEMENT_BYTES_MAX
         };
@@ -151,7 +151,10 @@ async fn insert_contents(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
     Ok(())
 }
 
-async fn insert_content_run(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+async fn insert_content_run(
+    txn: &mut WriteConnection,
+    entries: &[JournalEntry<'_>],
+) -> Result<(), StoreError> {
     let contents = column(entries, |entry| &entry.message.content);
     let payloads = column(&contents, |content| content.payload.as_ref());
     let labels = |tags: &Vec<String>| (!tags.is_empty()).then(|| serde_json::json!(tags).to_string());
@@ -170,7 +173,9 @@ async fn insert_content_run(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), 
         .bind(column(&contents, |content| content.raw.len() as i64))
         .bind(column(entries, |entry| entry.message.raw_column()))
         .bind(column(&contents, |content| content.raw.blob().map(|blob| blob.name.to_string())))
-        .bind(column(&payloads, |payload| payload.and_then(Body::blob).map(|blob| blob.name.to_string())))
+        .bind(column(&payloads, |payload| {
+            payload.and_then(StoredBody::blob).map(|blob| blob.name.to_string())
+        }))
         .bind(column(&payloads, |payload| payload.map(|payload| payload.len() as i64)))
         .bind(column(&contents, |content| i64::from(content.sensitive)))
         .bind(column(entries, |entry| entry.message.recipient.as_ref().map(|id| id.as_bytes().as_slice())))
@@ -183,7 +188,7 @@ async fn insert_content_run(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), 
     Ok(())
 }
 
-async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+async fn insert_parts(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
     let recipients: Vec<_> = entries
         .iter()
         .flat_map(|entry| (0..).zip(&entry.message.recipients).map(move |(at, one)| (entry, at, one)))
@@ -225,14 +230,14 @@ async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
 
 /// Adds to histories: message, place, time and what happened.
 pub(super) async fn insert_events(
-    txn: &mut Txn,
+    txn: &mut WriteConnection,
     events: &[(MessageUid, i64, Time, NewEvent)],
 ) -> Result<(), StoreError> {
     let single = events.iter().map(|(uid, seq, at, event)| EventRow::single(*uid, *seq, *at, event));
     insert_event_rows(txn, &single.collect::<Vec<_>>()).await
 }
 
-async fn insert_event_rows(txn: &mut Txn, rows: &[EventRow<'_>]) -> Result<(), StoreError> {
+async fn insert_event_rows(txn: &mut WriteConnection, rows: &[EventRow<'_>]) -> Result<(), StoreError> {
     if rows.is_empty() {
         return Ok(());
     }

@@ -2,14 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
-use postway_domain::{LaneId, MessageUid, RecipientStatus, State, Status, TenantId, message::OnDoubt};
+use postway_domain::{
+    LaneId, MessageState, MessageStatus, MessageUid, RecipientStatus, TenantId, message::OnDoubt,
+};
 use sqlx::Row;
 
-use super::{accept::insert_events, bytes16, column, engine::Txn, failed, text, undone};
+use super::{accept::insert_events, bytes16, column, engine::WriteConnection, failed, text, undone};
 use crate::{
     engine::rounds,
     error::StoreError,
-    record::{AccountKey, Change, RecipientChange, WireCommit},
+    record::{AccountKey, MessageChange, RecipientChange, WireCommit},
     sql::decode::parsed,
 };
 
@@ -58,7 +60,10 @@ pub(super) const INSERT_ATTEMPT: &str = "INSERT INTO attempt (uid, number, start
 
 pub(super) const LANES: &str = "SELECT tenant, account FROM lane WHERE id = ANY ($1::bytea[])";
 
-pub(super) async fn wire_commit(txn: &mut Txn, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError> {
+pub(super) async fn wire_commit(
+    txn: &mut WriteConnection,
+    commits: &[&WireCommit],
+) -> Result<Vec<bool>, StoreError> {
     let mut held = vec![false; commits.len()];
     txn.after.wrote |= !commits.is_empty();
     for round in rounds(commits.iter().map(|commit| commit.uid)) {
@@ -75,7 +80,7 @@ pub(super) async fn wire_commit(txn: &mut Txn, commits: &[&WireCommit]) -> Resul
 
 /// Writes permissions; the last event of each message that has one now.
 async fn commit_round(
-    txn: &mut Txn,
+    txn: &mut WriteConnection,
     commits: &[&WireCommit],
 ) -> Result<HashMap<MessageUid, i64>, StoreError> {
     let mut held = HashMap::with_capacity(commits.len());
@@ -103,11 +108,14 @@ async fn commit_round(
     Ok(held)
 }
 
-pub(super) async fn apply(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
+pub(super) async fn apply(
+    txn: &mut WriteConnection,
+    changes: &[&MessageChange],
+) -> Result<Vec<bool>, StoreError> {
     let mut held = vec![false; changes.len()];
     txn.after.wrote |= !changes.is_empty();
     for round in rounds(changes.iter().map(|change| change.uid)) {
-        let mut of_round: Vec<&Change> = round.iter().map(|&index| changes[index]).collect();
+        let mut of_round: Vec<&MessageChange> = round.iter().map(|&index| changes[index]).collect();
         of_round.sort_by_key(|change| change.uid);
         let written = apply_round(txn, &of_round).await?;
         for index in round {
@@ -127,11 +135,11 @@ struct PostgresWrite {
 }
 
 async fn apply_round(
-    txn: &mut Txn,
-    changes: &[&Change],
+    txn: &mut WriteConnection,
+    changes: &[&MessageChange],
 ) -> Result<HashMap<MessageUid, PostgresWrite>, StoreError> {
     let written = update(txn, changes).await?;
-    let done: Vec<&Change> =
+    let done: Vec<&MessageChange> =
         changes.iter().copied().filter(|change| written.contains_key(&change.uid)).collect();
 
     let mut events = Vec::with_capacity(done.len());
@@ -139,7 +147,7 @@ async fn apply_round(
     for change in &done {
         let row = &written[&change.uid];
         let first = row.event_seq - change.events.len() as i64 + 1;
-        let is_held = change.to == State::InDoubt && !row.is_due;
+        let is_held = change.to == MessageState::InDoubt && !row.is_due;
         for (seq, event) in (first..).zip(change.events_to_write(is_held).iter()) {
             txn.after.journal.note(&row.tenant, row.lane, change.happening(seq, event.kind));
             events.push((change.uid, seq, change.at, event.clone()));
@@ -161,8 +169,8 @@ async fn apply_round(
 }
 
 async fn update(
-    txn: &mut Txn,
-    changes: &[&Change],
+    txn: &mut WriteConnection,
+    changes: &[&MessageChange],
 ) -> Result<HashMap<MessageUid, PostgresWrite>, StoreError> {
     let mut written = HashMap::with_capacity(changes.len());
     let rows = sqlx::query(APPLY)
@@ -173,7 +181,7 @@ async fn update(
         .bind(column(changes, |change| change.to.status().code()))
         .bind(column(changes, |change| change.to.wait().map(|wait| wait.code())))
         .bind(column(changes, |change| change.claimable_at().map(|at| at.as_millis())))
-        .bind(column(changes, |change| change.to == State::Sending { wire_committed: true }))
+        .bind(column(changes, |change| change.to == MessageState::Sending { wire_committed: true }))
         .bind(column(changes, |change| change.keep_token))
         .bind(column(changes, |change| change.retries))
         .bind(column(changes, |change| change.doubts))
@@ -197,7 +205,7 @@ async fn update(
     Ok(written)
 }
 
-async fn wake_lanes(txn: &mut Txn, lanes: HashSet<LaneId>) -> Result<(), StoreError> {
+async fn wake_lanes(txn: &mut WriteConnection, lanes: HashSet<LaneId>) -> Result<(), StoreError> {
     if lanes.is_empty() {
         return Ok(());
     }
@@ -217,7 +225,7 @@ async fn wake_lanes(txn: &mut Txn, lanes: HashSet<LaneId>) -> Result<(), StoreEr
 }
 
 async fn change_recipients(
-    txn: &mut Txn,
+    txn: &mut WriteConnection,
     changes: &[(MessageUid, &RecipientChange)],
 ) -> Result<(), StoreError> {
     if changes.is_empty() {
@@ -237,7 +245,7 @@ async fn change_recipients(
     Ok(())
 }
 
-async fn end_recipients(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreError> {
+async fn end_recipients(txn: &mut WriteConnection, changes: &[&MessageChange]) -> Result<(), StoreError> {
     let ending: Vec<(MessageUid, RecipientStatus)> = changes
         .iter()
         .filter_map(|change| change.ends_open_recipients.map(|status| (change.uid, status)))
@@ -254,7 +262,7 @@ async fn end_recipients(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreE
     Ok(())
 }
 
-async fn insert_attempts(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreError> {
+async fn insert_attempts(txn: &mut WriteConnection, changes: &[&MessageChange]) -> Result<(), StoreError> {
     let attempts: Vec<_> = changes
         .iter()
         .filter_map(|change| change.attempt.as_ref().map(|attempt| (change.uid, attempt)))
@@ -282,6 +290,10 @@ async fn insert_attempts(txn: &mut Txn, changes: &[&Change]) -> Result<(), Store
 }
 
 // The statements above write these codes as literals.
-const _: () = assert!(Status::Sending as i64 == 4 && Status::Sent as i64 == 5 && Status::Failed as i64 == 6);
-const _: () = assert!(Status::InDoubt as i64 == 8 && OnDoubt::Hold as i64 == 1);
+const _: () = assert!(
+    MessageStatus::Sending as i64 == 4
+        && MessageStatus::Sent as i64 == 5
+        && MessageStatus::Failed as i64 == 6
+);
+const _: () = assert!(MessageStatus::InDoubt as i64 == 8 && OnDoubt::Hold as i64 == 1);
 const _: () = assert!(RecipientStatus::Pending as i64 == 0);

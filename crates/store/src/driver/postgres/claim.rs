@@ -3,24 +3,25 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use postway_domain::{
-    Lane, LaneId, LaneRange, MessageUid, Priority, RecipientKind, RecipientStatus, Time,
+    Lane, LaneId, LaneRange, MessagePriority, MessageUid, RecipientKind, RecipientStatus, Time,
     fairness::DueLane,
     id::BatchCode,
-    message::{Input, transition},
+    message::{TransitionInput, transition},
 };
 use sqlx::{Row, postgres::PgRow};
 
 use super::{
-    accept::insert_events, bytes16, coded, column, engine::Txn, failed, on_doubt, state, undone, unsigned,
+    accept::insert_events, bytes16, coded, column, engine::WriteConnection, failed, on_doubt, state, undone,
+    unsigned,
 };
 use crate::{
     error::StoreError,
-    journal::Happening,
+    journal::AppendedEvent,
     queue::{
-        claim::{DueWork, KnownRecipient},
+        claim::{DueWork, OpenRecipient},
         packing::unpack,
     },
-    record::{AccountKey, ClaimRequest, Claimed, ClaimedRecipient, NewEvent},
+    record::{AccountKey, ClaimRequest, ClaimedMessage, ClaimedRecipient, NewEvent},
     sql::decode::{dsn_wishes, kept_address, parsed},
 };
 
@@ -60,7 +61,7 @@ pub(super) const OPEN_RECIPIENTS: &str = "SELECT r.uid, r.position, r.kind, r.ad
      AND status IN (0, 1, 3) ORDER BY position) AS r";
 
 #[async_trait]
-impl DueWork for Txn {
+impl DueWork for WriteConnection {
     async fn due_lanes(
         &mut self,
         key: &AccountKey,
@@ -75,7 +76,7 @@ impl DueWork for Txn {
         id: LaneId,
         lane: &Lane,
         limit: u32,
-    ) -> Result<Vec<Claimed>, StoreError> {
+    ) -> Result<Vec<ClaimedMessage>, StoreError> {
         find_in(self, request, id, lane, limit).await
     }
 
@@ -86,15 +87,15 @@ impl DueWork for Txn {
     async fn parts(
         &mut self,
         request: &ClaimRequest,
-        claimed: &mut [Claimed],
-    ) -> Result<Vec<KnownRecipient>, StoreError> {
+        claimed: &mut [ClaimedMessage],
+    ) -> Result<Vec<OpenRecipient>, StoreError> {
         lease(self, request, claimed).await?;
         known_recipients(self, claimed).await
     }
 }
 
 async fn due_lanes(
-    txn: &mut Txn,
+    txn: &mut WriteConnection,
     key: &AccountKey,
     now: Time,
 ) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError> {
@@ -112,7 +113,7 @@ async fn due_lanes(
         .map(|row| {
             let lane = DueLane {
                 lane: LaneId::from_bytes(bytes16(row, 0)?),
-                priority: coded(row, 1, Priority::from_code)?,
+                priority: coded(row, 1, MessagePriority::from_code)?,
                 oldest_due_at: Time::from_millis(row.try_get(3).map_err(failed)?),
             };
             let batch: Option<&str> = row.try_get(2).map_err(failed)?;
@@ -122,7 +123,7 @@ async fn due_lanes(
 }
 
 /// Two statements: the second must see what whoever held the lane before has committed.
-async fn is_free(txn: &mut Txn, lane_id: LaneId, lane: &Lane) -> Result<bool, StoreError> {
+async fn is_free(txn: &mut WriteConnection, lane_id: LaneId, lane: &Lane) -> Result<bool, StoreError> {
     let held = sqlx::query(HOLD_LANE)
         .bind(lane_id.as_bytes().as_slice())
         .fetch_optional(&mut txn.conn)
@@ -141,12 +142,12 @@ async fn is_free(txn: &mut Txn, lane_id: LaneId, lane: &Lane) -> Result<bool, St
 }
 
 async fn find_in(
-    txn: &mut Txn,
+    txn: &mut WriteConnection,
     request: &ClaimRequest,
     lane_id: LaneId,
     lane: &Lane,
     limit: u32,
-) -> Result<Vec<Claimed>, StoreError> {
+) -> Result<Vec<ClaimedMessage>, StoreError> {
     let now_ms = request.now.as_millis();
     let rows = sqlx::query(DUE_MESSAGES)
         .bind(i64::from(request.inline_bytes_max))
@@ -159,13 +160,13 @@ async fn find_in(
     let mut claimed = Vec::with_capacity(rows.len());
     for row in &rows {
         let from = state(row, 1)?;
-        let Ok((to, effects)) = transition(from, Input::Claim) else { continue };
+        let Ok((to, effects)) = transition(from, TransitionInput::Claim) else { continue };
         let one = read_claimed(row, lane, request)?;
         let event_seq: i64 = row.try_get(12).map_err(failed)?;
         if let Some(kind) = effects.event {
             let data = Some(format!("{{\"attempt\":{}}}", one.attempt));
             let (uid, seq, at) = (one.uid, event_seq + 1, request.now);
-            txn.after.journal.note(&lane.tenant, lane_id, Happening { uid, seq, at, kind, to });
+            txn.after.journal.note(&lane.tenant, lane_id, AppendedEvent { uid, seq, at, kind, to });
             txn.claim_events.push((uid, seq, at, NewEvent { kind, data }));
         }
         txn.count(&lane.tenant, Some(from.status()), to.status());
@@ -175,7 +176,11 @@ async fn find_in(
 }
 
 /// Writes the leases of all that was found, and their events: one set of statements, however many accounts it is for.
-async fn lease(txn: &mut Txn, request: &ClaimRequest, claimed: &[Claimed]) -> Result<(), StoreError> {
+async fn lease(
+    txn: &mut WriteConnection,
+    request: &ClaimRequest,
+    claimed: &[ClaimedMessage],
+) -> Result<(), StoreError> {
     sqlx::query(LEASE)
         .bind(request.lease.incarnation.as_bytes().as_slice())
         .bind(request.lease.token.as_i64())
@@ -189,10 +194,10 @@ async fn lease(txn: &mut Txn, request: &ClaimRequest, claimed: &[Claimed]) -> Re
     insert_events(txn, &events).await
 }
 
-fn read_claimed(row: &PgRow, lane: &Lane, request: &ClaimRequest) -> Result<Claimed, StoreError> {
+fn read_claimed(row: &PgRow, lane: &Lane, request: &ClaimRequest) -> Result<ClaimedMessage, StoreError> {
     let time =
         |index| row.try_get::<Option<i64>, _>(index).map(|ms| ms.map(Time::from_millis)).map_err(failed);
-    Ok(Claimed {
+    Ok(ClaimedMessage {
         uid: MessageUid::from_bytes(bytes16(row, 0)?),
         lane: lane.clone(),
         token: request.lease.token,
@@ -231,7 +236,10 @@ fn unpacked(row: &PgRow) -> Result<Option<Bytes>, StoreError> {
     column.map(|column| unpack(column, packing, 0, size)).transpose()
 }
 
-async fn known_recipients(txn: &mut Txn, claimed: &[Claimed]) -> Result<Vec<KnownRecipient>, StoreError> {
+async fn known_recipients(
+    txn: &mut WriteConnection,
+    claimed: &[ClaimedMessage],
+) -> Result<Vec<OpenRecipient>, StoreError> {
     let rows = sqlx::query(OPEN_RECIPIENTS)
         .bind(column(claimed, |one| one.uid.as_bytes().as_slice()))
         .fetch_all(&mut txn.conn)
@@ -240,8 +248,8 @@ async fn known_recipients(txn: &mut Txn, claimed: &[Claimed]) -> Result<Vec<Know
     rows.iter().map(read_recipient).collect()
 }
 
-fn read_recipient(row: &PgRow) -> Result<KnownRecipient, StoreError> {
-    Ok(KnownRecipient {
+fn read_recipient(row: &PgRow) -> Result<OpenRecipient, StoreError> {
+    Ok(OpenRecipient {
         uid: MessageUid::from_bytes(bytes16(row, 0)?),
         status: coded(row, 4, RecipientStatus::from_code)?,
         recipient: ClaimedRecipient {

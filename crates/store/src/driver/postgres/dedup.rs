@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use postway_domain::MessageUid;
 use sqlx::Row;
 
-use super::{bytes16, column, engine::Txn, undone};
+use super::{bytes16, column, engine::WriteConnection, undone};
 use crate::{
     error::StoreError,
     queue::{
@@ -29,7 +29,7 @@ pub(super) const FIND_DEDUP: &str = "SELECT d.tenant, d.kind, d.key, d.fingerpri
 pub(super) const DROP_DEDUP: &str = "DELETE FROM dedup WHERE uid = ANY ($1::bytea[])";
 
 #[async_trait]
-impl KeyTable for Txn {
+impl KeyTable for WriteConnection {
     async fn claim_keys(&mut self, keyed: &[Keyed<'_>]) -> Result<Winners, StoreError> {
         // In the order of the keys, so that two writers wait for each other in the same order. The sort is
         // stable: of two with the same key the first stays first.

@@ -8,7 +8,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use postway_domain::{MessageUid, Status, TenantId, Time};
+use postway_domain::{MessageStatus, MessageUid, TenantId, Time};
 use sqlx::{Connection, PgConnection, postgres::PgConnectOptions};
 
 use super::{
@@ -19,19 +19,19 @@ use super::{
 use crate::{
     error::StoreError,
     nodes::{
-        placement::Peers,
+        placement::NodePlacement,
         server_silence::{HeardSession, SilenceListener},
     },
     queue::{
         claim,
         hand_over::HandOver,
         lane_memory::LaneMemory,
-        lease_conditions::Terms,
+        lease_conditions::LeaseConditions,
         packing::PackedMessage,
-        transaction::{After, Engine},
+        transaction::{CommitEffects, WriteTransaction},
     },
-    record::{Acceptance, Change, ClaimRequest, Claimed, NewEvent, WireCommit},
-    sql::{PostgresSession, Session},
+    record::{Acceptance, ClaimRequest, ClaimedMessage, MessageChange, NewEvent, WireCommit},
+    sql::{PostgresSession, SqlSession},
 };
 
 /// How often the database is asked for the result of a commit whose answer was lost, with a pause between: as
@@ -54,34 +54,39 @@ pub(super) const MARKED: &str = "INSERT INTO writer_mark AS w (shard, mark) VALU
      ON CONFLICT (shard) DO UPDATE SET mark = w.mark RETURNING mark";
 
 /// Which writer of which node this is.
-pub(super) struct Seat {
-    pub peers: Arc<Peers>,
+pub(super) struct WriterSlot {
+    pub peers: Arc<NodePlacement>,
     pub writer: i64,
     pub silences: SilenceListener,
 }
 
 /// The connection, and what is known of the transaction under way.
-pub(super) struct Txn {
+pub(super) struct WriteConnection {
     pub conn: PgConnection,
     pub handover: Arc<HandOver>,
     pub lanes: LaneMemory,
-    pub after: After,
+    pub after: CommitEffects,
     /// Events of what a claim has found and not yet leased.
     pub claim_events: Vec<(MessageUid, i64, Time, NewEvent)>,
-    moved: HashMap<(TenantId, Status), i64>,
-    seat: Seat,
+    moved: HashMap<(TenantId, MessageStatus), i64>,
+    seat: WriterSlot,
     options: PgConnectOptions,
     /// Whether the connection may be used again.
     sound: bool,
 }
 
-impl Txn {
-    pub fn new(conn: PgConnection, options: PgConnectOptions, seat: Seat, handover: Arc<HandOver>) -> Self {
+impl WriteConnection {
+    pub fn new(
+        conn: PgConnection,
+        options: PgConnectOptions,
+        seat: WriterSlot,
+        handover: Arc<HandOver>,
+    ) -> Self {
         Self {
             conn,
             handover,
             lanes: LaneMemory::default(),
-            after: After::default(),
+            after: CommitEffects::default(),
             claim_events: Vec::new(),
             moved: HashMap::new(),
             seat,
@@ -91,7 +96,7 @@ impl Txn {
     }
 
     /// Counts a message in at `to`, and out at `from`.
-    pub fn count(&mut self, tenant: &TenantId, from: Option<Status>, to: Status) {
+    pub fn count(&mut self, tenant: &TenantId, from: Option<MessageStatus>, to: MessageStatus) {
         if from == Some(to) {
             return;
         }
@@ -136,7 +141,7 @@ impl Txn {
         self.lanes.forget_new();
         self.claim_events.clear();
         self.moved.clear();
-        self.after = After::default();
+        self.after = CommitEffects::default();
     }
 
     async fn reconnect(&mut self) -> Result<(), StoreError> {
@@ -195,7 +200,7 @@ impl Txn {
 }
 
 #[async_trait]
-impl Engine for Txn {
+impl WriteTransaction for WriteConnection {
     async fn begin(&mut self) -> Result<(), StoreError> {
         self.forget();
         if self.is_sound() {
@@ -214,7 +219,7 @@ impl Engine for Txn {
     async fn accept(
         &mut self,
         messages: &[&PackedMessage],
-        terms: &mut Terms,
+        terms: &mut LeaseConditions,
     ) -> Result<Vec<Acceptance>, StoreError> {
         let silences = self.seat.silences.clone();
         let done = silences.hear(within(accept::accept(self, messages, terms))).await;
@@ -227,37 +232,41 @@ impl Engine for Txn {
         self.noted(done)
     }
 
-    async fn apply(&mut self, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
+    async fn apply(&mut self, changes: &[&MessageChange]) -> Result<Vec<bool>, StoreError> {
         let silences = self.seat.silences.clone();
         let done = silences.hear(within(change::apply(self, changes))).await;
         self.noted(done)
     }
 
-    async fn claim(&mut self, request: &ClaimRequest, terms: &mut Terms) -> Result<Vec<Claimed>, StoreError> {
+    async fn claim(
+        &mut self,
+        request: &ClaimRequest,
+        terms: &mut LeaseConditions,
+    ) -> Result<Vec<ClaimedMessage>, StoreError> {
         let silences = self.seat.silences.clone();
         let done = silences.hear(within(claim::claim(self, request, terms))).await;
         self.noted(done)
     }
 
-    fn count(&mut self, tenant: &TenantId, from: Option<Status>, to: Status) {
-        Txn::count(self, tenant, from, to);
+    fn count(&mut self, tenant: &TenantId, from: Option<MessageStatus>, to: MessageStatus) {
+        WriteConnection::count(self, tenant, from, to);
     }
 
-    fn count_out(&mut self, tenant: &TenantId, from: Status) {
+    fn count_out(&mut self, tenant: &TenantId, from: MessageStatus) {
         *self.moved.entry((tenant.clone(), from)).or_default() -= 1;
     }
 
-    fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
+    fn session(&mut self) -> Result<Box<dyn SqlSession + '_>, StoreError> {
         let silences = self.seat.silences.clone();
         let session = PostgresSession { conn: &mut self.conn, failed: undone };
         Ok(Box::new(HeardSession { session, silences }))
     }
 
-    fn after(&mut self) -> &mut After {
+    fn after(&mut self) -> &mut CommitEffects {
         &mut self.after
     }
 
-    async fn commit(&mut self) -> Result<After, StoreError> {
+    async fn commit(&mut self) -> Result<CommitEffects, StoreError> {
         let done = self.finish().await;
         self.noted(done)?;
         self.lanes.keep_new();

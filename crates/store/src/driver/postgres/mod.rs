@@ -26,7 +26,7 @@ mod tests;
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use postway_domain::{Incarnation, MessageUid, State, TenantId, Time, message::OnDoubt};
+use postway_domain::{Incarnation, MessageState, MessageUid, TenantId, Time, message::OnDoubt};
 use sqlx::{
     Connection, PgConnection, PgPool, Row,
     postgres::{PgConnectOptions, PgRow},
@@ -37,23 +37,23 @@ use self::{connect::within, hints::Hints};
 use crate::{
     engine::Writers,
     error::StoreError,
-    nodes::{placement::Peers, registry::Registrar},
-    port::{Intake, Operate, Read, Work},
+    nodes::{placement::NodePlacement, registry::Registrar},
+    port::{IntakeStore, OperationStore, Read, WorkStore},
     queue::{hand_over::HandOver, packing::PackingPolicy, queue_state},
     reading::{queue_stats, search},
     record::{
-        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DedupKind, Filter, MessageBrief,
-        MessageCount, MessageKey, MessagePage, MessageRecord, NewMessage, Pace, QueueState, Stalled, Stats,
-        WireCommit,
+        Acceptance, AccountKey, ClaimRequest, ClaimedMessage, DedupKind, MessageBrief, MessageChange,
+        MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, NewMessage, QueueState,
+        QueueStats, SendingRate, StalledMessage, StoredBody, WireCommit,
     },
     reporting,
     retention::RetentionScans,
     sql::{
-        PostgresSession, Session, decode,
+        PostgresSession, SqlSession, decode,
         durability::{DurabilityRisk, DurabilityWatch},
         in_time,
     },
-    sql_store::Portable,
+    sql_store::SqlStore,
     sql_store::are_installed,
 };
 
@@ -70,14 +70,14 @@ pub struct PostgresStore {
     handover: Arc<HandOver>,
     walks: RetentionScans,
     durability: DurabilityWatch,
-    peers: Arc<Peers>,
+    peers: Arc<NodePlacement>,
     hints: Hints,
     registrar: Registrar<PgConnection>,
     options: PgConnectOptions,
 }
 
 #[async_trait]
-impl Intake for PostgresStore {
+impl IntakeStore for PostgresStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
         let packing = self.packing.most(are_installed(self)).await;
         self.writers.accept(messages, packing).await
@@ -95,12 +95,12 @@ impl Intake for PostgresStore {
 }
 
 #[async_trait]
-impl Work for PostgresStore {
-    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+impl WorkStore for PostgresStore {
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<ClaimedMessage>, StoreError> {
         self.writers.claim(request).await
     }
 
-    async fn handed_over(&self) -> Vec<Claimed> {
+    async fn handed_over(&self) -> Vec<ClaimedMessage> {
         self.handover.delivered().await
     }
 
@@ -112,11 +112,11 @@ impl Work for PostgresStore {
         self.writers.wire_commit(commits).await
     }
 
-    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
+    async fn apply(&self, changes: Vec<MessageChange>) -> Result<Vec<bool>, StoreError> {
         self.writers.apply(changes).await
     }
 
-    async fn body(&self, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+    async fn body(&self, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {
         within(read::raw(&self.readers, None, uid)).await
     }
 
@@ -125,11 +125,11 @@ impl Work for PostgresStore {
         alive: &[Incarnation],
         now: Time,
         limit: u32,
-    ) -> Result<Vec<Stalled>, StoreError> {
+    ) -> Result<Vec<StalledMessage>, StoreError> {
         within(read::stalled(&self.readers, alive, now, limit)).await
     }
 
-    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError> {
+    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<StalledMessage>, StoreError> {
         within(read::overdue(&self.readers, now, limit)).await
     }
 
@@ -155,7 +155,7 @@ impl Read for PostgresStore {
     async fn search(
         &self,
         tenant: &TenantId,
-        filter: &Filter,
+        filter: &MessageFilter,
         before: Option<MessageUid>,
         limit: u32,
     ) -> Result<MessagePage, StoreError> {
@@ -164,7 +164,12 @@ impl Read for PostgresStore {
         Ok(found.page(filter, messages))
     }
 
-    async fn count(&self, tenant: &TenantId, filter: &Filter, most: u32) -> Result<MessageCount, StoreError> {
+    async fn count(
+        &self,
+        tenant: &TenantId,
+        filter: &MessageFilter,
+        most: u32,
+    ) -> Result<MessageCount, StoreError> {
         search::count(&mut *self.reader().await?, tenant, filter, most).await
     }
 
@@ -172,25 +177,25 @@ impl Read for PostgresStore {
         in_time(summaries::briefs(&self.readers, tenant, uids)).await?
     }
 
-    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {
         within(read::raw(&self.readers, Some(tenant), uid)).await
     }
 
-    async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+    async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {
         within(read::payload(&self.readers, tenant, uid)).await
     }
 
-    async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<Pace>, StoreError> {
+    async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<SendingRate>, StoreError> {
         reporting::pace(&mut *self.reader().await?, tenant, since).await
     }
 
-    async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {
+    async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<QueueStats, StoreError> {
         queue_stats::stats(&mut *self.reader().await?, tenant, now).await
     }
 }
 
 #[async_trait]
-impl Portable for PostgresStore {
+impl SqlStore for PostgresStore {
     fn writers(&self) -> &Writers {
         &self.writers
     }
@@ -203,14 +208,14 @@ impl Portable for PostgresStore {
         &self.walks
     }
 
-    async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError> {
+    async fn reader(&self) -> Result<Box<dyn SqlSession + '_>, StoreError> {
         let conn = self.readers.acquire().await.map_err(failed)?;
         Ok(Box::new(PostgresSession { conn, failed }))
     }
 }
 
 #[async_trait]
-impl Operate for PostgresStore {
+impl OperationStore for PostgresStore {
     fn durability_risks(&self) -> Vec<DurabilityRisk> {
         self.durability.risks()
     }
@@ -321,7 +326,7 @@ fn on_doubt(row: &PgRow, index: usize) -> Result<OnDoubt, StoreError> {
 }
 
 /// A state from three columns in a row: status, wait, wire_committed.
-fn state(row: &PgRow, first: usize) -> Result<State, StoreError> {
+fn state(row: &PgRow, first: usize) -> Result<MessageState, StoreError> {
     decode::state(
         row.try_get(first).map_err(failed)?,
         row.try_get(first + 1).map_err(failed)?,

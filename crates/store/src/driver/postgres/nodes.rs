@@ -8,7 +8,7 @@ use super::{PostgresStore, connect, failed};
 use crate::{
     error::StoreError,
     nodes::registry,
-    port::Nodes,
+    port::NodeStore,
     record::{DutyRecord, NodeBeat, NodeRecord},
     sql::{PostgresSession, schema},
 };
@@ -28,7 +28,7 @@ fn session(conn: &mut PgConnection) -> PostgresSession<&mut PgConnection> {
 }
 
 #[async_trait]
-impl Nodes for PostgresStore {
+impl NodeStore for PostgresStore {
     fn is_shared(&self) -> bool {
         true
     }

@@ -10,7 +10,7 @@ use sqlx::{
 use super::{
     PostgresStore,
     connect::{self, SETTINGS, WRITER_SETTINGS},
-    engine::{Seat, Txn},
+    engine::{WriteConnection, WriterSlot},
     failed,
     hints::Hints,
     migrate,
@@ -19,7 +19,7 @@ use crate::{
     engine::Writers,
     error::StoreError,
     nodes::{
-        placement::{Peers, WRITERS},
+        placement::{NodePlacement, WRITERS},
         registry::Registrar,
         server_silence::SilenceAnnouncer,
     },
@@ -29,7 +29,7 @@ use crate::{
         PostgresSession,
         durability::{DurabilityRisk, DurabilityWatch},
         schema::{self, Migration, MigrationState},
-        server_info::Facts,
+        server_info::ServerInfo,
     },
     view_definitions,
 };
@@ -55,15 +55,15 @@ impl PostgresStore {
         let durability = DurabilityWatch::new(risks(&mut conn).await?);
         let readers = readers(&options).await?;
         let handover = Arc::new(HandOver::default());
-        let peers = Arc::new(Peers::default());
+        let peers = Arc::new(NodePlacement::default());
         let silence = Arc::new(SilenceAnnouncer::default());
         let mut engines = Vec::new();
         for writer in 0..WRITERS {
             let conn = connect::connect(&options, WRITER_SETTINGS).await?;
-            engines.push(Txn::new(
+            engines.push(WriteConnection::new(
                 conn,
                 options.clone(),
-                Seat { peers: peers.clone(), writer, silences: silence.listener() },
+                WriterSlot { peers: peers.clone(), writer, silences: silence.listener() },
                 handover.clone(),
             ));
         }
@@ -81,13 +81,13 @@ impl PostgresStore {
     }
 
     /// What the database says of itself.
-    pub async fn facts(url: &str) -> Result<Facts, StoreError> {
+    pub async fn facts(url: &str) -> Result<ServerInfo, StoreError> {
         const FACTS: &str = "SELECT current_setting('server_version'), \
                              (extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
                              pg_database_size(current_database())";
         let mut conn = connect::connect(&connect::options(url)?, "").await?;
         let (version, at, bytes) = sqlx::query_as(FACTS).fetch_one(&mut conn).await.map_err(failed)?;
-        Ok(Facts { risks: risks(&mut conn).await?, ..Facts::new(version, Some(at), bytes) })
+        Ok(ServerInfo { risks: risks(&mut conn).await?, ..ServerInfo::new(version, Some(at), bytes) })
     }
 
     /// Brings the schema of the database up to date, and returns what that took.

@@ -1,7 +1,7 @@
 //! Reads. They run on connections of their own and never wait for the writer.
 
 use postway_domain::{
-    EventKind, Incarnation, Lane, MessageUid, Priority, RecipientId, RecipientKind, RecipientStatus,
+    EventKind, Incarnation, Lane, MessagePriority, MessageUid, RecipientId, RecipientKind, RecipientStatus,
     TenantId, Time,
 };
 use sqlx::{PgPool, Postgres, QueryBuilder, Row, postgres::PgRow};
@@ -12,8 +12,8 @@ use crate::{
     journal::event_row::events_of,
     queue::packing::unpack,
     record::{
-        AccountKey, AttemptView, Body, Kept, MessageKey, MessageRecord, MessageSummary, RecipientView,
-        SmtpReply, Stalled,
+        AccountKey, AttemptView, BodyLocation, MessageKey, MessageRecord, MessageSummary, RecipientRecord,
+        SmtpReply, StalledMessage, StoredBody,
     },
     sql::decode::{self, parsed},
 };
@@ -86,7 +86,7 @@ pub(super) fn read_summary(row: &PgRow) -> Result<MessageSummary, StoreError> {
         lane: Lane {
             tenant: parsed(row.try_get(5).map_err(failed)?)?,
             account: parsed(row.try_get(6).map_err(failed)?)?,
-            priority: coded(row, 7, Priority::from_code)?,
+            priority: coded(row, 7, MessagePriority::from_code)?,
             batch: batch.map(parsed).transpose()?,
         },
         state: state(row, 1)?,
@@ -126,9 +126,9 @@ fn read_reply(row: &PgRow, first: usize) -> Result<Option<SmtpReply>, StoreError
     }))
 }
 
-pub(super) fn read_recipient(row: &PgRow) -> Result<RecipientView, StoreError> {
+pub(super) fn read_recipient(row: &PgRow) -> Result<RecipientRecord, StoreError> {
     let outcome: Option<i64> = row.try_get(6).map_err(failed)?;
-    Ok(RecipientView {
+    Ok(RecipientRecord {
         address: row.try_get(0).map_err(failed)?,
         kind: coded(row, 1, RecipientKind::from_code)?,
         status: coded(row, 2, RecipientStatus::from_code)?,
@@ -178,8 +178,8 @@ pub(super) async fn message(
         recipients: Vec::new(),
         attempts: Vec::new(),
         events: Vec::new(),
-        raw: Kept::Nowhere,
-        payload: Kept::Nowhere,
+        raw: BodyLocation::Nowhere,
+        payload: BodyLocation::Nowhere,
         recipient: None,
     };
     let row = sqlx::query(KEPT).bind(&uid).fetch_one(&mut *snapshot).await.map_err(failed)?;
@@ -213,7 +213,7 @@ pub(super) async fn raw(
     pool: &PgPool,
     tenant: Option<&TenantId>,
     uid: MessageUid,
-) -> Result<Option<Body>, StoreError> {
+) -> Result<Option<StoredBody>, StoreError> {
     body(pool, RAW, tenant, uid).await
 }
 
@@ -222,7 +222,7 @@ pub(super) async fn payload(
     pool: &PgPool,
     tenant: &TenantId,
     uid: MessageUid,
-) -> Result<Option<Body>, StoreError> {
+) -> Result<Option<StoredBody>, StoreError> {
     body(pool, PAYLOAD, Some(tenant), uid).await
 }
 
@@ -231,7 +231,7 @@ async fn body(
     sql: &'static str,
     tenant: Option<&TenantId>,
     uid: MessageUid,
-) -> Result<Option<Body>, StoreError> {
+) -> Result<Option<StoredBody>, StoreError> {
     let found = sqlx::query(sql)
         .bind(uid.as_bytes().as_slice())
         .bind(tenant.map(|tenant| tenant.as_str()))
@@ -247,8 +247,8 @@ async fn body(
     decode::body(inline, blob, size)
 }
 
-fn read_stalled(row: &PgRow) -> Result<Stalled, StoreError> {
-    Ok(Stalled {
+fn read_stalled(row: &PgRow) -> Result<StalledMessage, StoreError> {
+    Ok(StalledMessage {
         uid: MessageUid::from_bytes(bytes16(row, 0)?),
         state: state(row, 1)?,
         version: row.try_get(4).map_err(failed)?,
@@ -275,7 +275,7 @@ pub(super) async fn stalled(
     alive: &[Incarnation],
     now: Time,
     limit: u32,
-) -> Result<Vec<Stalled>, StoreError> {
+) -> Result<Vec<StalledMessage>, StoreError> {
     let rows = sqlx::query(STALLED)
         .bind(now.as_millis())
         .bind(column(alive, |incarnation| incarnation.as_bytes().as_slice()))
@@ -286,7 +286,7 @@ pub(super) async fn stalled(
     rows.iter().map(read_stalled).collect()
 }
 
-pub(super) async fn overdue(pool: &PgPool, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError> {
+pub(super) async fn overdue(pool: &PgPool, now: Time, limit: u32) -> Result<Vec<StalledMessage>, StoreError> {
     let query = sqlx::query(OVERDUE).bind(now.as_millis()).bind(i64::from(limit));
     let rows = query.fetch_all(pool).await.map_err(failed)?;
     rows.iter().map(read_stalled).collect()

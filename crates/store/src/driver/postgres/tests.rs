@@ -6,7 +6,7 @@ mod statements;
 
 use std::{sync::Arc, time::Duration};
 
-use postway_domain::message::Outcome;
+use postway_domain::message::AttemptOutcome;
 use postway_testkit::{postgres::PostgresDatabase, tcp_proxy::TcpProxy};
 use sqlx::{Executor, PgPool};
 
@@ -19,7 +19,7 @@ use crate::{
     driver::silent_server,
     error::StoreError,
     port::Store,
-    record::{Acceptance, FeedPosition, Filter},
+    record::{Acceptance, FeedPosition, MessageFilter},
     sql::durability::DurabilityRisk,
 };
 
@@ -181,7 +181,7 @@ async fn text_with_nul_is_stored_and_asked_for() {
     stage::open(&store).await;
     let mut claimed = stage::accept_and_claim(&store, Sample::new(1), 1).await;
     assert!(stage::commit_wire(&store, &mut claimed, at(1)).await);
-    let mut change = stage::outcome(&claimed, true, Outcome::Sent, at(2));
+    let mut change = stage::outcome(&claimed, true, AttemptOutcome::Sent, at(2));
     if let Some(attempt) = &mut change.attempt {
         attempt.reply = Some(sample::reply(250, "2.0.0 ok \0 queued"));
     }
@@ -189,7 +189,7 @@ async fn text_with_nul_is_stored_and_asked_for() {
     let record = stage::record(&store, claimed.uid).await;
     let reply = record.attempts[0].reply.as_ref().unwrap();
     assert!(reply.text.ends_with("ok \u{fffd} queued"), "{reply:?}");
-    let filter = Filter { tag: Some("\0".into()), ..Filter::default() };
+    let filter = MessageFilter { tag: Some("\0".into()), ..MessageFilter::default() };
     assert!(store.messages(&sample::tenant(), &filter, None, 10).await.unwrap().is_empty());
 }
 
@@ -221,7 +221,7 @@ async fn a_deadlock_is_tried_again() {
     let lock = "SELECT uid FROM message WHERE uid = $1 FOR UPDATE";
     sqlx::query("SET LOCAL deadlock_timeout = '60s'").execute(&mut *other).await.unwrap();
     sqlx::query(lock).bind(high.uid.as_bytes().as_slice()).execute(&mut *other).await.unwrap();
-    let changes = [&low, &high].map(|claimed| stage::outcome(claimed, true, Outcome::Sent, at(5)));
+    let changes = [&low, &high].map(|claimed| stage::outcome(claimed, true, AttemptOutcome::Sent, at(5)));
     let applied = tokio::spawn({
         let store = store.clone();
         async move { store.apply(changes.into()).await }

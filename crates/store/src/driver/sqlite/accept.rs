@@ -5,17 +5,17 @@
 
 use std::time::Instant;
 
-use super::{engine::Txn, insert_event_rows};
+use super::{engine::WriteConnection, insert_event_rows};
 use crate::{
     error::StoreError,
     queue::{
         dedup::refuse_repeats,
-        lease_conditions::Terms,
-        new_message_row::{Entry, LaneIds},
+        lease_conditions::LeaseConditions,
+        new_message_row::{JournalEntry, LaneIds},
         packing::PackedMessage,
         preparation,
     },
-    record::{Acceptance, Body},
+    record::{Acceptance, StoredBody},
 };
 
 pub(super) const INSERT_LANE: &str = "INSERT INTO lane (id, tenant, account, priority, batch) VALUES (?,?,?,?,?) \
@@ -35,9 +35,9 @@ pub(super) const INSERT_TAG: &str =
     "INSERT INTO tag (tenant, tag, uid) VALUES (?,?,?) ON CONFLICT DO NOTHING";
 
 pub(super) async fn accept(
-    txn: &mut Txn,
+    txn: &mut WriteConnection,
     messages: &[&PackedMessage],
-    terms: &mut Terms,
+    terms: &mut LeaseConditions,
 ) -> Result<Vec<Acceptance>, StoreError> {
     if messages.is_empty() {
         return Ok(Vec::new());
@@ -52,7 +52,7 @@ pub(super) async fn accept(
             answers.push(refusal);
             continue;
         }
-        let entry = Entry::new(message, lanes.id(&message.lane), &txn.handover, terms);
+        let entry = JournalEntry::new(message, lanes.id(&message.lane), &txn.handover, terms);
         answers.push(entry.acceptance());
         entries.push(entry);
     }
@@ -70,9 +70,9 @@ pub(super) async fn accept(
     Ok(answers)
 }
 
-fn insert_lanes(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+fn insert_lanes(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
     let stored_at = Instant::now();
-    for &Entry { message, lane: id, .. } in entries {
+    for &JournalEntry { message, lane: id, .. } in entries {
         if !txn.lanes.note(id, stored_at, message.created_at) {
             continue;
         }
@@ -89,10 +89,10 @@ fn insert_lanes(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> 
     Ok(())
 }
 
-fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+fn insert_messages(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
     let mut query = txn.conn.query(INSERT_MESSAGE)?;
     for entry in entries {
-        let Entry { message, lane, lease, .. } = entry;
+        let JournalEntry { message, lane, lease, .. } = entry;
         query = query
             .bind(message.uid.as_bytes().as_slice())
             .bind(message.lane.tenant.as_str())
@@ -113,7 +113,7 @@ fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreErro
         query.execute_row()?;
     }
     let mut query = txn.conn.query(INSERT_CONTENT)?;
-    for Entry { message, .. } in entries {
+    for JournalEntry { message, .. } in entries {
         let content = &message.content;
         let tags = (!content.tags.is_empty()).then(|| serde_json::json!(content.tags).to_string());
         query = query
@@ -131,7 +131,7 @@ fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreErro
             .bind(content.raw.len() as i64)
             .bind(message.raw_column())
             .bind(content.raw.blob().map(|blob| blob.name.to_string()))
-            .bind(content.payload.as_ref().and_then(Body::blob).map(|blob| blob.name.to_string()))
+            .bind(content.payload.as_ref().and_then(StoredBody::blob).map(|blob| blob.name.to_string()))
             .bind(content.payload.as_ref().map(|payload| payload.len() as i64))
             .bind(i64::from(content.sensitive))
             .bind(message.recipient.as_ref().map(|id| id.as_bytes().as_slice()))
@@ -143,7 +143,7 @@ fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreErro
     Ok(())
 }
 
-fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+fn insert_parts(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
     let recipients: Vec<_> = entries
         .iter()
         .flat_map(|entry| (0..).zip(&entry.message.recipients).map(move |(at, one)| (entry, at, one)))

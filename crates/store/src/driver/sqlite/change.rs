@@ -2,13 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use postway_domain::{LaneId, MessageUid, RecipientStatus, State, Status, TenantId, message::OnDoubt};
+use postway_domain::{
+    LaneId, MessageState, MessageStatus, MessageUid, RecipientStatus, TenantId, message::OnDoubt,
+};
 
-use super::{engine::Txn, insert_events};
+use super::{engine::WriteConnection, insert_events};
 use crate::{
     engine::rounds,
     error::StoreError,
-    record::{AccountKey, Change, RecipientChange, WireCommit},
+    record::{AccountKey, MessageChange, RecipientChange, WireCommit},
     sql::decode::on_doubt,
 };
 
@@ -44,7 +46,10 @@ pub(super) const INSERT_ATTEMPT: &str = "INSERT INTO attempt (uid, number, start
 
 pub(super) const LANE: &str = "SELECT tenant, account FROM lane WHERE id = ?";
 
-pub(super) fn wire_commit(txn: &mut Txn, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError> {
+pub(super) fn wire_commit(
+    txn: &mut WriteConnection,
+    commits: &[&WireCommit],
+) -> Result<Vec<bool>, StoreError> {
     let mut held = vec![false; commits.len()];
     txn.after.wrote |= !commits.is_empty();
     for round in rounds(commits.iter().map(|commit| commit.uid)) {
@@ -58,7 +63,10 @@ pub(super) fn wire_commit(txn: &mut Txn, commits: &[&WireCommit]) -> Result<Vec<
 }
 
 /// Writes permissions; of each message that has one now, the last event where this adds one.
-fn commit_round(txn: &mut Txn, commits: &[&WireCommit]) -> Result<HashMap<MessageUid, i64>, StoreError> {
+fn commit_round(
+    txn: &mut WriteConnection,
+    commits: &[&WireCommit],
+) -> Result<HashMap<MessageUid, i64>, StoreError> {
     let mut held = HashMap::with_capacity(commits.len());
     let mut query = txn.conn.query(COMMIT_WIRE)?;
     for commit in commits {
@@ -91,11 +99,11 @@ fn commit_round(txn: &mut Txn, commits: &[&WireCommit]) -> Result<HashMap<Messag
     Ok(held)
 }
 
-pub(super) fn apply(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
+pub(super) fn apply(txn: &mut WriteConnection, changes: &[&MessageChange]) -> Result<Vec<bool>, StoreError> {
     let mut held = vec![false; changes.len()];
     txn.after.wrote |= !changes.is_empty();
     for round in rounds(changes.iter().map(|change| change.uid)) {
-        let of_round: Vec<&Change> = round.iter().map(|&index| changes[index]).collect();
+        let of_round: Vec<&MessageChange> = round.iter().map(|&index| changes[index]).collect();
         let written = apply_round(txn, &of_round)?;
         for (index, written) in round.into_iter().zip(written) {
             held[index] = written;
@@ -113,9 +121,9 @@ struct SqliteWrite {
     is_due: bool,
 }
 
-fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
+fn apply_round(txn: &mut WriteConnection, changes: &[&MessageChange]) -> Result<Vec<bool>, StoreError> {
     let written = update(txn, changes)?;
-    let done: Vec<&Change> =
+    let done: Vec<&MessageChange> =
         changes.iter().copied().filter(|change| written.contains_key(&change.uid)).collect();
 
     let mut events = Vec::with_capacity(done.len());
@@ -123,7 +131,7 @@ fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, StoreErr
     for change in &done {
         let row = &written[&change.uid];
         let first = row.event_seq - change.events.len() as i64 + 1;
-        let is_held = change.to == State::InDoubt && !row.is_due;
+        let is_held = change.to == MessageState::InDoubt && !row.is_due;
         for (seq, event) in (first..).zip(change.events_to_write(is_held).iter()) {
             txn.after.journal.note(&row.tenant, row.lane, change.happening(seq, event.kind));
             events.push((change.uid, seq, change.at, event.clone()));
@@ -144,7 +152,10 @@ fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, StoreErr
     Ok(changes.iter().map(|change| written.contains_key(&change.uid)).collect())
 }
 
-fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid, SqliteWrite>, StoreError> {
+fn update(
+    txn: &mut WriteConnection,
+    changes: &[&MessageChange],
+) -> Result<HashMap<MessageUid, SqliteWrite>, StoreError> {
     let mut written = HashMap::with_capacity(changes.len());
     let mut fenced = txn.conn.query(FENCED)?;
     let mut query = txn.conn.query(APPLY)?;
@@ -157,7 +168,7 @@ fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid, Sqli
         let Some(row) = fenced.find_row()? else { continue };
         // A doubt that is not to be sent again has no due time: a newer message may have taken its place
         // since it was claimed.
-        let stays = change.to == State::InDoubt && on_doubt(row.int(3)?) == OnDoubt::Hold;
+        let stays = change.to == MessageState::InDoubt && on_doubt(row.int(3)?) == OnDoubt::Hold;
         let due_at = change.claimable_at().filter(|_| !stays);
         let of_message = SqliteWrite {
             event_seq: row.int(0)? + change.events.len() as i64,
@@ -170,7 +181,7 @@ fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid, Sqli
             .bind(change.to.status().code())
             .bind(change.to.wait().map(|wait| wait.code()))
             .bind(due_at.map(|at| at.as_millis()))
-            .bind(change.to == State::Sending { wire_committed: true })
+            .bind(change.to == MessageState::Sending { wire_committed: true })
             .bind(change.keep_token)
             .bind(change.retries)
             .bind(change.doubts)
@@ -185,7 +196,7 @@ fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid, Sqli
     Ok(written)
 }
 
-fn wake_lanes(txn: &mut Txn, lanes: HashSet<LaneId>) -> Result<(), StoreError> {
+fn wake_lanes(txn: &mut WriteConnection, lanes: HashSet<LaneId>) -> Result<(), StoreError> {
     for lane in lanes {
         if let Some(row) = txn.conn.query(LANE)?.bind(lane.as_bytes().as_slice()).find_row()? {
             txn.after.woken.insert(AccountKey { tenant: row.parsed(0)?, account: row.parsed(1)? });
@@ -194,7 +205,10 @@ fn wake_lanes(txn: &mut Txn, lanes: HashSet<LaneId>) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn change_recipients(txn: &mut Txn, changes: &[(MessageUid, &RecipientChange)]) -> Result<(), StoreError> {
+fn change_recipients(
+    txn: &mut WriteConnection,
+    changes: &[(MessageUid, &RecipientChange)],
+) -> Result<(), StoreError> {
     let mut query = txn.conn.query(CHANGE_RECIPIENT)?;
     for (uid, change) in changes {
         let reply = change.reply.as_ref();
@@ -210,7 +224,7 @@ fn change_recipients(txn: &mut Txn, changes: &[(MessageUid, &RecipientChange)]) 
     Ok(())
 }
 
-fn end_recipients(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreError> {
+fn end_recipients(txn: &mut WriteConnection, changes: &[&MessageChange]) -> Result<(), StoreError> {
     let mut query = txn.conn.query(END_RECIPIENTS)?;
     for change in changes {
         if let Some(status) = change.ends_open_recipients {
@@ -221,7 +235,7 @@ fn end_recipients(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreError> 
     Ok(())
 }
 
-fn insert_attempts(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreError> {
+fn insert_attempts(txn: &mut WriteConnection, changes: &[&MessageChange]) -> Result<(), StoreError> {
     let attempts: Vec<_> = changes
         .iter()
         .filter_map(|change| change.attempt.as_ref().map(|attempt| (change.uid, attempt)))
@@ -247,5 +261,9 @@ fn insert_attempts(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreError>
 }
 
 // The statements above write these codes as literals.
-const _: () = assert!(Status::Sending as i64 == 4 && Status::Sent as i64 == 5 && Status::Failed as i64 == 6);
+const _: () = assert!(
+    MessageStatus::Sending as i64 == 4
+        && MessageStatus::Sent as i64 == 5
+        && MessageStatus::Failed as i64 == 6
+);
 const _: () = assert!(RecipientStatus::Pending as i64 == 0);

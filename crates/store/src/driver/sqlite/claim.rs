@@ -3,21 +3,21 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use postway_domain::{
-    Lane, LaneId, LaneRange, MessageUid, Priority, RecipientKind, RecipientStatus, Time,
+    Lane, LaneId, LaneRange, MessagePriority, MessageUid, RecipientKind, RecipientStatus, Time,
     fairness::DueLane,
     id::BatchCode,
-    message::{Input, transition},
+    message::{TransitionInput, transition},
 };
 
-use super::{engine::Txn, insert_events};
+use super::{engine::WriteConnection, insert_events};
 use crate::{
     error::StoreError,
-    journal::Happening,
+    journal::AppendedEvent,
     queue::{
-        claim::{DueWork, KnownRecipient},
+        claim::{DueWork, OpenRecipient},
         packing::unpack,
     },
-    record::{AccountKey, ClaimRequest, Claimed, ClaimedRecipient, NewEvent},
+    record::{AccountKey, ClaimRequest, ClaimedMessage, ClaimedRecipient, NewEvent},
     sql::{
         Row,
         decode::{coded, dsn_wishes, kept_address, on_doubt, state},
@@ -55,7 +55,7 @@ pub(super) const OPEN_RECIPIENTS: &str = "SELECT position, kind, address, status
      WHERE uid = ? AND status IN (0, 1, 3) ORDER BY position";
 
 #[async_trait]
-impl DueWork for Txn {
+impl DueWork for WriteConnection {
     async fn due_lanes(
         &mut self,
         key: &AccountKey,
@@ -70,7 +70,7 @@ impl DueWork for Txn {
         id: LaneId,
         lane: &Lane,
         limit: u32,
-    ) -> Result<Vec<Claimed>, StoreError> {
+    ) -> Result<Vec<ClaimedMessage>, StoreError> {
         find_in(self, request, id, lane, limit)
     }
 
@@ -81,15 +81,15 @@ impl DueWork for Txn {
     async fn parts(
         &mut self,
         request: &ClaimRequest,
-        claimed: &mut [Claimed],
-    ) -> Result<Vec<KnownRecipient>, StoreError> {
+        claimed: &mut [ClaimedMessage],
+    ) -> Result<Vec<OpenRecipient>, StoreError> {
         lease(self, request, claimed)?;
         known_recipients(self, claimed)
     }
 }
 
 fn due_lanes(
-    txn: &mut Txn,
+    txn: &mut WriteConnection,
     key: &AccountKey,
     now: Time,
 ) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError> {
@@ -107,7 +107,7 @@ fn due_lanes(
         .map(|row| {
             let lane = DueLane {
                 lane: LaneId::from_bytes(row.id16(0)?),
-                priority: coded(row.int(1)?, Priority::from_code)?,
+                priority: coded(row.int(1)?, MessagePriority::from_code)?,
                 oldest_due_at: row.time(3)?,
             };
             Ok((lane, row.opt_parsed(2)?))
@@ -115,7 +115,7 @@ fn due_lanes(
         .collect()
 }
 
-fn is_free(txn: &mut Txn, lane_id: LaneId, lane: &Lane) -> Result<bool, StoreError> {
+fn is_free(txn: &mut WriteConnection, lane_id: LaneId, lane: &Lane) -> Result<bool, StoreError> {
     let sending = txn
         .conn
         .query(SENDING_IN_LANE)?
@@ -126,12 +126,12 @@ fn is_free(txn: &mut Txn, lane_id: LaneId, lane: &Lane) -> Result<bool, StoreErr
 }
 
 fn find_in(
-    txn: &mut Txn,
+    txn: &mut WriteConnection,
     request: &ClaimRequest,
     lane_id: LaneId,
     lane: &Lane,
     limit: u32,
-) -> Result<Vec<Claimed>, StoreError> {
+) -> Result<Vec<ClaimedMessage>, StoreError> {
     let now_ms = request.now.as_millis();
     let rows = txn
         .conn
@@ -145,13 +145,13 @@ fn find_in(
     let mut claimed = Vec::with_capacity(rows.len());
     for row in &rows {
         let from = state(row.int(1)?, row.opt_int(2)?, row.int(3)? != 0)?;
-        let Ok((to, effects)) = transition(from, Input::Claim) else { continue };
+        let Ok((to, effects)) = transition(from, TransitionInput::Claim) else { continue };
         let one = read_claimed(row, lane, request)?;
         let event_seq = row.int(12)?;
         if let Some(kind) = effects.event {
             let data = Some(format!("{{\"attempt\":{}}}", one.attempt));
             let (uid, seq, at) = (one.uid, event_seq + 1, request.now);
-            txn.after.journal.note(&lane.tenant, lane_id, Happening { uid, seq, at, kind, to });
+            txn.after.journal.note(&lane.tenant, lane_id, AppendedEvent { uid, seq, at, kind, to });
             txn.claim_events.push((uid, seq, at, NewEvent { kind, data }));
         }
         txn.count(&lane.tenant, Some(from.status()), to.status());
@@ -161,7 +161,11 @@ fn find_in(
 }
 
 /// Writes the leases of all that was found, and their events: one set of statements, however many accounts it is for.
-fn lease(txn: &mut Txn, request: &ClaimRequest, claimed: &[Claimed]) -> Result<(), StoreError> {
+fn lease(
+    txn: &mut WriteConnection,
+    request: &ClaimRequest,
+    claimed: &[ClaimedMessage],
+) -> Result<(), StoreError> {
     let mut query = txn.conn.query(LEASE)?;
     for one in claimed {
         query = query
@@ -177,8 +181,8 @@ fn lease(txn: &mut Txn, request: &ClaimRequest, claimed: &[Claimed]) -> Result<(
     insert_events(&txn.conn, &events)
 }
 
-fn read_claimed(row: &Row, lane: &Lane, request: &ClaimRequest) -> Result<Claimed, StoreError> {
-    Ok(Claimed {
+fn read_claimed(row: &Row, lane: &Lane, request: &ClaimRequest) -> Result<ClaimedMessage, StoreError> {
+    Ok(ClaimedMessage {
         uid: MessageUid::from_bytes(row.id16(0)?),
         lane: lane.clone(),
         token: request.lease.token,
@@ -216,7 +220,10 @@ fn unpacked(row: &Row) -> Result<Option<Bytes>, StoreError> {
     column.map(|column| unpack(column, row.int(21)?, 0, row.int(17)?)).transpose()
 }
 
-fn known_recipients(txn: &mut Txn, claimed: &[Claimed]) -> Result<Vec<KnownRecipient>, StoreError> {
+fn known_recipients(
+    txn: &mut WriteConnection,
+    claimed: &[ClaimedMessage],
+) -> Result<Vec<OpenRecipient>, StoreError> {
     let mut recipients = Vec::with_capacity(claimed.len());
     let mut query = txn.conn.query(OPEN_RECIPIENTS)?;
     for one in claimed {
@@ -228,8 +235,8 @@ fn known_recipients(txn: &mut Txn, claimed: &[Claimed]) -> Result<Vec<KnownRecip
     Ok(recipients)
 }
 
-fn read_recipient(uid: MessageUid, row: &Row) -> Result<KnownRecipient, StoreError> {
-    Ok(KnownRecipient {
+fn read_recipient(uid: MessageUid, row: &Row) -> Result<OpenRecipient, StoreError> {
+    Ok(OpenRecipient {
         uid,
         status: coded(row.int(3)?, RecipientStatus::from_code)?,
         recipient: ClaimedRecipient {

@@ -15,7 +15,7 @@ use rusqlite::{
 use super::open;
 use crate::{
     error::StoreError,
-    sql::{Row, Session, Sql, Value},
+    sql::{Row, SqlSession, SqlText, Value},
 };
 
 /// The writer's own connection.
@@ -189,12 +189,12 @@ impl ToSql for Value {
 /// SQL that is written once for every database. Nothing here waits for anything but the disk, and the thread
 /// is the writer's own.
 #[async_trait]
-impl Session for &mut WriterConnection {
-    async fn execute(&mut self, sql: Sql, values: Vec<Value>) -> Result<u64, StoreError> {
+impl SqlSession for &mut WriterConnection {
+    async fn execute(&mut self, sql: SqlText, values: Vec<Value>) -> Result<u64, StoreError> {
         Ok(self.query(sql.sqlite)?.bind_all(&values).execute()? as u64)
     }
 
-    async fn insert(&mut self, sql: Sql, values: Vec<Value>) -> Result<bool, StoreError> {
+    async fn insert(&mut self, sql: SqlText, values: Vec<Value>) -> Result<bool, StoreError> {
         match self.query(sql.sqlite)?.bind_all(&values).run() {
             Ok(rows) => Ok(rows == 1),
             Err(error) if is_taken(&error) => Ok(false),
@@ -202,7 +202,7 @@ impl Session for &mut WriterConnection {
         }
     }
 
-    async fn rows(&mut self, sql: Sql, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
+    async fn rows(&mut self, sql: SqlText, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
         self.query(sql.sqlite)?.bind_all(&values).rows()
     }
 }

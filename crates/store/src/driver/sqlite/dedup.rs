@@ -3,32 +3,32 @@
 use async_trait::async_trait;
 use postway_domain::MessageUid;
 
-use super::engine::Txn;
+use super::engine::WriteConnection;
 use crate::{
     error::StoreError,
     queue::{
         dedup::{KeyTable, Keyed, Winners},
         packing::PackedMessage,
     },
-    sql::multi_row::Multi,
+    sql::multi_row::MultiRow,
 };
 
-pub(super) static DROP_TOMBSTONES: Multi =
-    Multi::new("DELETE FROM dedup WHERE (tenant, kind, key) IN (VALUES ", 3, ") AND expires_at <= ?");
-pub(super) static INSERT_DEDUP: Multi = Multi::new(
+pub(super) static DROP_TOMBSTONES: MultiRow =
+    MultiRow::new("DELETE FROM dedup WHERE (tenant, kind, key) IN (VALUES ", 3, ") AND expires_at <= ?");
+pub(super) static INSERT_DEDUP: MultiRow = MultiRow::new(
     "INSERT INTO dedup (tenant, kind, key, fingerprint, uid) VALUES ",
     5,
     " ON CONFLICT (tenant, kind, key) DO NOTHING",
 );
-pub(super) static FIND_DEDUP: Multi = Multi::new(
+pub(super) static FIND_DEDUP: MultiRow = MultiRow::new(
     "SELECT tenant, kind, key, fingerprint, uid FROM dedup WHERE (tenant, kind, key) IN (VALUES ",
     3,
     ")",
 );
-pub(super) static DROP_DEDUP: Multi = Multi::new("DELETE FROM dedup WHERE uid IN (", 1, ")");
+pub(super) static DROP_DEDUP: MultiRow = MultiRow::new("DELETE FROM dedup WHERE uid IN (", 1, ")");
 
 #[async_trait]
-impl KeyTable for Txn {
+impl KeyTable for WriteConnection {
     async fn claim_keys(&mut self, keyed: &[Keyed<'_>]) -> Result<Winners, StoreError> {
         for (sql, run) in DROP_TOMBSTONES.runs(keyed) {
             let mut query = self.conn.query(sql)?;

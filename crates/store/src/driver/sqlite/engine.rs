@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use postway_domain::{MessageUid, Status, TenantId, Time};
+use postway_domain::{MessageStatus, MessageUid, TenantId, Time};
 
 use super::{
     accept, change,
@@ -18,12 +18,12 @@ use crate::{
         claim,
         hand_over::HandOver,
         lane_memory::LaneMemory,
-        lease_conditions::Terms,
+        lease_conditions::LeaseConditions,
         packing::PackedMessage,
-        transaction::{After, Engine},
+        transaction::{CommitEffects, WriteTransaction},
     },
-    record::{Acceptance, Change, ClaimRequest, Claimed, NewEvent, WireCommit},
-    sql::{Session, multi_row::Multi},
+    record::{Acceptance, ClaimRequest, ClaimedMessage, MessageChange, NewEvent, WireCommit},
+    sql::{SqlSession, multi_row::MultiRow},
 };
 
 /// How long a transaction waits for a file that the last one found locked: those that came meanwhile have
@@ -31,7 +31,7 @@ use crate::{
 const BUSY_AGAIN_MAX: Duration = Duration::from_millis(100);
 
 /// The connection, and what is known of the transaction under way.
-pub(super) struct Txn {
+pub(super) struct WriteConnection {
     pub conn: WriterConnection,
     log: LogFolder,
     files: DatabaseFiles,
@@ -40,19 +40,19 @@ pub(super) struct Txn {
     is_locked_out: bool,
     pub handover: Arc<HandOver>,
     pub lanes: LaneMemory,
-    pub after: After,
+    pub after: CommitEffects,
     /// Events of what a claim has found and not yet leased.
     pub claim_events: Vec<(MessageUid, i64, Time, NewEvent)>,
-    moved: HashMap<(TenantId, Status), i64>,
+    moved: HashMap<(TenantId, MessageStatus), i64>,
 }
 
-pub(super) static COUNT: Multi = Multi::new(
+pub(super) static COUNT: MultiRow = MultiRow::new(
     "INSERT INTO tally (tenant, status, count) VALUES ",
     3,
     " ON CONFLICT (tenant, status) DO UPDATE SET count = count + excluded.count",
 );
 
-impl Txn {
+impl WriteConnection {
     pub fn new(
         conn: WriterConnection,
         log: LogFolder,
@@ -66,14 +66,14 @@ impl Txn {
             is_locked_out: false,
             handover,
             lanes: LaneMemory::default(),
-            after: After::default(),
+            after: CommitEffects::default(),
             claim_events: Vec::new(),
             moved: HashMap::new(),
         }
     }
 
     /// Counts a message in at `to`, and out at `from`.
-    pub fn count(&mut self, tenant: &TenantId, from: Option<Status>, to: Status) {
+    pub fn count(&mut self, tenant: &TenantId, from: Option<MessageStatus>, to: MessageStatus) {
         if from == Some(to) {
             return;
         }
@@ -112,12 +112,12 @@ impl Txn {
         self.lanes.forget_new();
         self.claim_events.clear();
         self.moved.clear();
-        self.after = After::default();
+        self.after = CommitEffects::default();
     }
 }
 
 #[async_trait]
-impl Engine for Txn {
+impl WriteTransaction for WriteConnection {
     async fn begin(&mut self) -> Result<(), StoreError> {
         self.forget();
         self.files.check()?;
@@ -133,7 +133,7 @@ impl Engine for Txn {
     async fn accept(
         &mut self,
         messages: &[&PackedMessage],
-        terms: &mut Terms,
+        terms: &mut LeaseConditions,
     ) -> Result<Vec<Acceptance>, StoreError> {
         accept::accept(self, messages, terms).await
     }
@@ -142,31 +142,35 @@ impl Engine for Txn {
         change::wire_commit(self, commits)
     }
 
-    async fn apply(&mut self, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
+    async fn apply(&mut self, changes: &[&MessageChange]) -> Result<Vec<bool>, StoreError> {
         change::apply(self, changes)
     }
 
-    async fn claim(&mut self, request: &ClaimRequest, terms: &mut Terms) -> Result<Vec<Claimed>, StoreError> {
+    async fn claim(
+        &mut self,
+        request: &ClaimRequest,
+        terms: &mut LeaseConditions,
+    ) -> Result<Vec<ClaimedMessage>, StoreError> {
         claim::claim(self, request, terms).await
     }
 
-    fn count(&mut self, tenant: &TenantId, from: Option<Status>, to: Status) {
-        Txn::count(self, tenant, from, to);
+    fn count(&mut self, tenant: &TenantId, from: Option<MessageStatus>, to: MessageStatus) {
+        WriteConnection::count(self, tenant, from, to);
     }
 
-    fn count_out(&mut self, tenant: &TenantId, from: Status) {
+    fn count_out(&mut self, tenant: &TenantId, from: MessageStatus) {
         *self.moved.entry((tenant.clone(), from)).or_default() -= 1;
     }
 
-    fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
+    fn session(&mut self) -> Result<Box<dyn SqlSession + '_>, StoreError> {
         Ok(Box::new(&mut self.conn))
     }
 
-    fn after(&mut self) -> &mut After {
+    fn after(&mut self) -> &mut CommitEffects {
         &mut self.after
     }
 
-    async fn commit(&mut self) -> Result<After, StoreError> {
+    async fn commit(&mut self) -> Result<CommitEffects, StoreError> {
         self.write_counts()?;
         self.conn.commit()?;
         // Durable in the file that was opened, which need not be the one that the next start finds.

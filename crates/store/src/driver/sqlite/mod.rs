@@ -24,7 +24,7 @@ mod wal_checkpoint;
 use std::{fs::File, sync::Arc};
 
 use async_trait::async_trait;
-use postway_domain::{Incarnation, MessageUid, State, TenantId, Time, message::OnDoubt};
+use postway_domain::{Incarnation, MessageState, MessageUid, TenantId, Time, message::OnDoubt};
 use sqlx::{Row, SqlitePool, sqlite::SqliteRow};
 
 use self::{connection::WriterConnection, space::SpaceKeeper};
@@ -33,18 +33,19 @@ use crate::{
     error::StoreError,
     journal::event_row::EventRow,
     nodes::single::LocalNodes,
-    port::{Intake, Nodes, Operate, Read, Work},
+    port::{IntakeStore, NodeStore, OperationStore, Read, WorkStore},
     queue::{hand_over::HandOver, packing::PackingPolicy, queue_state},
     reading::{queue_stats, search},
     record::{
-        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DedupKind, DutyRecord, Filter,
-        MessageBrief, MessageCount, MessageKey, MessagePage, MessageRecord, NewEvent, NewMessage, NodeBeat,
-        NodeRecord, Pace, QueueState, Stalled, Stats, StoreSpace, WireCommit,
+        Acceptance, AccountKey, ClaimRequest, ClaimedMessage, DedupKind, DutyRecord, MessageBrief,
+        MessageChange, MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, NewEvent,
+        NewMessage, NodeBeat, NodeRecord, QueueState, QueueStats, SendingRate, StalledMessage, StoreSpace,
+        StoredBody, WireCommit,
     },
     reporting,
     retention::RetentionScans,
-    sql::{Session, SqliteSession, decode},
-    sql_store::Portable,
+    sql::{SqlSession, SqliteSession, decode},
+    sql_store::SqlStore,
     sql_store::are_installed,
 };
 
@@ -64,7 +65,7 @@ pub struct SqliteStore {
 }
 
 #[async_trait]
-impl Intake for SqliteStore {
+impl IntakeStore for SqliteStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
         let packing = self.packing.most(are_installed(self)).await;
         self.writers.accept(messages, packing).await
@@ -82,12 +83,12 @@ impl Intake for SqliteStore {
 }
 
 #[async_trait]
-impl Work for SqliteStore {
-    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+impl WorkStore for SqliteStore {
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<ClaimedMessage>, StoreError> {
         self.writers.claim(request).await
     }
 
-    async fn handed_over(&self) -> Vec<Claimed> {
+    async fn handed_over(&self) -> Vec<ClaimedMessage> {
         self.handover.delivered().await
     }
 
@@ -99,11 +100,11 @@ impl Work for SqliteStore {
         self.writers.wire_commit(commits).await
     }
 
-    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
+    async fn apply(&self, changes: Vec<MessageChange>) -> Result<Vec<bool>, StoreError> {
         self.writers.apply(changes).await
     }
 
-    async fn body(&self, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+    async fn body(&self, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {
         read::raw(&self.readers, None, uid).await
     }
 
@@ -112,11 +113,11 @@ impl Work for SqliteStore {
         alive: &[Incarnation],
         now: Time,
         limit: u32,
-    ) -> Result<Vec<Stalled>, StoreError> {
+    ) -> Result<Vec<StalledMessage>, StoreError> {
         read::stalled(&self.readers, alive, now, limit).await
     }
 
-    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError> {
+    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<StalledMessage>, StoreError> {
         read::overdue(&self.readers, now, limit).await
     }
 
@@ -142,7 +143,7 @@ impl Read for SqliteStore {
     async fn search(
         &self,
         tenant: &TenantId,
-        filter: &Filter,
+        filter: &MessageFilter,
         before: Option<MessageUid>,
         limit: u32,
     ) -> Result<MessagePage, StoreError> {
@@ -151,7 +152,12 @@ impl Read for SqliteStore {
         Ok(found.page(filter, messages))
     }
 
-    async fn count(&self, tenant: &TenantId, filter: &Filter, most: u32) -> Result<MessageCount, StoreError> {
+    async fn count(
+        &self,
+        tenant: &TenantId,
+        filter: &MessageFilter,
+        most: u32,
+    ) -> Result<MessageCount, StoreError> {
         search::count(&mut *self.reader().await?, tenant, filter, most).await
     }
 
@@ -159,25 +165,25 @@ impl Read for SqliteStore {
         summaries::briefs(&self.readers, tenant, uids).await
     }
 
-    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {
         read::raw(&self.readers, Some(tenant), uid).await
     }
 
-    async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+    async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {
         read::payload(&self.readers, tenant, uid).await
     }
 
-    async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<Pace>, StoreError> {
+    async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<SendingRate>, StoreError> {
         reporting::pace(&mut *self.reader().await?, tenant, since).await
     }
 
-    async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {
+    async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<QueueStats, StoreError> {
         queue_stats::stats(&mut *self.reader().await?, tenant, now).await
     }
 }
 
 #[async_trait]
-impl Portable for SqliteStore {
+impl SqlStore for SqliteStore {
     fn writers(&self) -> &Writers {
         &self.writers
     }
@@ -194,14 +200,14 @@ impl Portable for SqliteStore {
         false
     }
 
-    async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError> {
+    async fn reader(&self) -> Result<Box<dyn SqlSession + '_>, StoreError> {
         let conn = self.readers.acquire().await.map_err(failed)?;
         Ok(Box::new(SqliteSession { conn, failed }))
     }
 }
 
 #[async_trait]
-impl Nodes for SqliteStore {
+impl NodeStore for SqliteStore {
     fn is_shared(&self) -> bool {
         false
     }
@@ -235,7 +241,7 @@ impl Nodes for SqliteStore {
 }
 
 #[async_trait]
-impl Operate for SqliteStore {
+impl OperationStore for SqliteStore {
     async fn ping(&self) -> Result<(), StoreError> {
         self.writers.ping().await
     }
@@ -326,7 +332,7 @@ fn on_doubt(row: &SqliteRow, index: usize) -> Result<OnDoubt, StoreError> {
 }
 
 /// A state from three columns in a row: status, wait, wire_committed.
-fn state(row: &SqliteRow, first: usize) -> Result<State, StoreError> {
+fn state(row: &SqliteRow, first: usize) -> Result<MessageState, StoreError> {
     decode::state(
         row.try_get(first).map_err(failed)?,
         row.try_get(first + 1).map_err(failed)?,

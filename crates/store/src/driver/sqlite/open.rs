@@ -18,7 +18,7 @@ use sqlx::{
 use super::{
     SqliteStore,
     connection::WriterConnection,
-    engine::Txn,
+    engine::WriteConnection,
     failed,
     file_presence::DatabaseFiles,
     migrate,
@@ -34,7 +34,7 @@ use crate::{
     sql::{
         SqliteSession,
         schema::{self, Migration, MigrationState},
-        server_info::Facts,
+        server_info::ServerInfo,
     },
     view_definitions,
 };
@@ -140,7 +140,7 @@ impl SqliteStore {
             .await
             .map_err(failed)?;
         let handover = Arc::new(HandOver::default());
-        let engine = Txn::new(
+        let engine = WriteConnection::new(
             writer,
             LogFolder::start(path, LOG_BYTES_KEPT)?,
             DatabaseFiles::find(path)?,
@@ -171,13 +171,13 @@ impl SqliteStore {
     }
 
     /// What the file in `path` says of itself.
-    pub async fn facts(path: &Path) -> Result<Facts, StoreError> {
+    pub async fn facts(path: &Path) -> Result<ServerInfo, StoreError> {
         const FACTS: &str =
             "SELECT sqlite_version(), page_count * page_size FROM pragma_page_count(), pragma_page_size()";
         let mut conn = connect(path).await?;
         let facts = sqlx::query_as(FACTS).fetch_one(&mut conn).await.map_err(failed);
         conn.close().await.map_err(failed)?;
-        facts.map(|(version, bytes)| Facts::new(version, None, bytes))
+        facts.map(|(version, bytes)| ServerInfo::new(version, None, bytes))
     }
 
     /// What is wrong with the file in `path`, as `PRAGMA quick_check` finds it; empty if it is sound. Reads

@@ -1,7 +1,7 @@
 //! Reads. They run on connections of their own and never wait for the writer.
 
 use postway_domain::{
-    EventKind, Incarnation, Lane, MessageUid, Priority, RecipientId, RecipientKind, RecipientStatus,
+    EventKind, Incarnation, Lane, MessagePriority, MessageUid, RecipientId, RecipientKind, RecipientStatus,
     TenantId, Time,
 };
 use sqlx::{QueryBuilder, Row, Sqlite, SqlitePool, sqlite::SqliteRow};
@@ -12,8 +12,8 @@ use crate::{
     journal::event_row::events_of,
     queue::packing::unpack,
     record::{
-        AccountKey, AttemptView, Body, Kept, MessageKey, MessageRecord, MessageSummary, RecipientView,
-        SmtpReply, Stalled,
+        AccountKey, AttemptView, BodyLocation, MessageKey, MessageRecord, MessageSummary, RecipientRecord,
+        SmtpReply, StalledMessage, StoredBody,
     },
     sql::decode::{self, parsed},
 };
@@ -85,7 +85,7 @@ pub(super) fn read_summary(row: &SqliteRow) -> Result<MessageSummary, StoreError
         lane: Lane {
             tenant: parsed(row.try_get(5).map_err(failed)?)?,
             account: parsed(row.try_get(6).map_err(failed)?)?,
-            priority: coded(row, 7, Priority::from_code)?,
+            priority: coded(row, 7, MessagePriority::from_code)?,
             batch: batch.map(parsed).transpose()?,
         },
         state: state(row, 1)?,
@@ -125,9 +125,9 @@ fn read_reply(row: &SqliteRow, first: usize) -> Result<Option<SmtpReply>, StoreE
     }))
 }
 
-pub(super) fn read_recipient(row: &SqliteRow) -> Result<RecipientView, StoreError> {
+pub(super) fn read_recipient(row: &SqliteRow) -> Result<RecipientRecord, StoreError> {
     let outcome: Option<i64> = row.try_get(6).map_err(failed)?;
-    Ok(RecipientView {
+    Ok(RecipientRecord {
         address: row.try_get(0).map_err(failed)?,
         kind: coded(row, 1, RecipientKind::from_code)?,
         status: coded(row, 2, RecipientStatus::from_code)?,
@@ -177,8 +177,8 @@ pub(super) async fn message(
         recipients: Vec::new(),
         attempts: Vec::new(),
         events: Vec::new(),
-        raw: Kept::Nowhere,
-        payload: Kept::Nowhere,
+        raw: BodyLocation::Nowhere,
+        payload: BodyLocation::Nowhere,
         recipient: None,
     };
     let row = sqlx::query(KEPT).bind(&uid).fetch_one(&mut *snapshot).await.map_err(failed)?;
@@ -212,7 +212,7 @@ pub(super) async fn raw(
     pool: &SqlitePool,
     tenant: Option<&TenantId>,
     uid: MessageUid,
-) -> Result<Option<Body>, StoreError> {
+) -> Result<Option<StoredBody>, StoreError> {
     body(pool, RAW, tenant, uid).await
 }
 
@@ -221,7 +221,7 @@ pub(super) async fn payload(
     pool: &SqlitePool,
     tenant: &TenantId,
     uid: MessageUid,
-) -> Result<Option<Body>, StoreError> {
+) -> Result<Option<StoredBody>, StoreError> {
     body(pool, PAYLOAD, Some(tenant), uid).await
 }
 
@@ -230,7 +230,7 @@ async fn body(
     sql: &'static str,
     tenant: Option<&TenantId>,
     uid: MessageUid,
-) -> Result<Option<Body>, StoreError> {
+) -> Result<Option<StoredBody>, StoreError> {
     let found = sqlx::query(sql)
         .bind(uid.as_bytes().as_slice())
         .bind(tenant.map(|tenant| tenant.as_str()))
@@ -246,8 +246,8 @@ async fn body(
     decode::body(inline, blob, size)
 }
 
-fn read_stalled(row: &SqliteRow) -> Result<Stalled, StoreError> {
-    Ok(Stalled {
+fn read_stalled(row: &SqliteRow) -> Result<StalledMessage, StoreError> {
+    Ok(StalledMessage {
         uid: MessageUid::from_bytes(bytes16(row, 0)?),
         state: state(row, 1)?,
         version: row.try_get(4).map_err(failed)?,
@@ -274,7 +274,7 @@ pub(super) async fn stalled(
     alive: &[Incarnation],
     now: Time,
     limit: u32,
-) -> Result<Vec<Stalled>, StoreError> {
+) -> Result<Vec<StalledMessage>, StoreError> {
     let hex = |incarnation: &Incarnation| incarnation.to_string().replace('-', "");
     let alive: Vec<String> = alive.iter().map(hex).collect();
     let rows = sqlx::query(STALLED)
@@ -287,7 +287,11 @@ pub(super) async fn stalled(
     rows.iter().map(read_stalled).collect()
 }
 
-pub(super) async fn overdue(pool: &SqlitePool, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError> {
+pub(super) async fn overdue(
+    pool: &SqlitePool,
+    now: Time,
+    limit: u32,
+) -> Result<Vec<StalledMessage>, StoreError> {
     let query = sqlx::query(OVERDUE).bind(now.as_millis()).bind(i64::from(limit));
     let rows = query.fetch_all(pool).await.map_err(failed)?;
     rows.iter().map(read_stalled).collect()

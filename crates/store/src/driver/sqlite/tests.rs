@@ -21,7 +21,7 @@ use crate::{
     port::Store,
     queue::{lane_upkeep, preparation, queue_state},
     reporting,
-    sql::{multi_row::Multi, waiting_lanes},
+    sql::{multi_row::MultiRow, waiting_lanes},
 };
 
 async fn sqlite() -> (Arc<dyn Store>, TempDir) {
@@ -114,7 +114,7 @@ async fn every_statement_prepares() {
     let (_store, folder) = sqlite().await;
     let options = SqliteConnectOptions::new().filename(folder.path().join("postway.db"));
     let pool = SqlitePool::connect_with(options).await.unwrap();
-    let multi: [&'static Multi; 4] =
+    let multi: [&'static MultiRow; 4] =
         [&dedup::DROP_TOMBSTONES, &dedup::INSERT_DEDUP, &dedup::FIND_DEDUP, &dedup::DROP_DEDUP];
     let single = [
         accept::INSERT_LANE,

@@ -5,15 +5,15 @@
 
 use std::collections::HashSet;
 
-use postway_domain::{EmailAddress, EventKind, MessageUid, Status, TenantId};
+use postway_domain::{EmailAddress, EventKind, MessageStatus, MessageUid, TenantId};
 use serde::Deserialize;
 
 use crate::{
     error::StoreError,
-    record::Filter,
+    record::MessageFilter,
     sql::{
-        Row, Session, Value,
-        multi_row::{Multi, MultiSql},
+        Row, SqlSession, Value,
+        multi_row::{MultiRow, MultiRowSql},
         values,
     },
 };
@@ -22,7 +22,7 @@ use crate::{
 /// from PostgreSQL's planner, which leaves it only the lookup by id.
 macro_rules! check {
     ($columns:literal, $from:literal, $tenant:literal, $status:literal, $address:literal) => {
-        Multi::new(
+        MultiRow::new(
             concat!(
                 "SELECT m.uid",
                 $columns,
@@ -50,7 +50,7 @@ macro_rules! check {
 
 macro_rules! check_in_each {
     ($columns:literal) => {
-        MultiSql {
+        MultiRowSql {
             sqlite: check!($columns, "message m", "m.tenant", "m.status", "r.address IN (?, ?)"),
             postgres: check!(
                 $columns,
@@ -70,17 +70,17 @@ macro_rules! check_in_each {
     };
 }
 
-static CHECK: MultiSql = check_in_each!("");
+static CHECK: MultiRowSql = check_in_each!("");
 /// The columns that only this program can compare: the subject, ignoring case, the failure's code, and the
 /// lane. The subject of a sensitive message is never matched.
-static CHECK_TEXT: MultiSql = check_in_each!(
+static CHECK_TEXT: MultiRowSql = check_in_each!(
     ", m.error, (SELECT c.subject FROM content c WHERE c.uid = m.uid AND c.sensitive = 0), \
      (SELECT l.account FROM lane l WHERE l.id = m.lane), (SELECT l.batch FROM lane l WHERE l.id = m.lane), \
      (SELECT COUNT(*) FROM recipient p WHERE p.uid = m.uid AND LOWER(p.address) LIKE ? ESCAPE '!')"
 );
 
 #[cfg(test)]
-pub(super) fn statements() -> Vec<crate::sql::Sql> {
+pub(super) fn statements() -> Vec<crate::sql::SqlText> {
     vec![CHECK.sample(), CHECK_TEXT.sample()]
 }
 
@@ -92,16 +92,16 @@ struct FailureCode<'a> {
 }
 
 /// Whether a filter compares texts that only this program can compare.
-pub(super) fn reads_text(filter: &Filter) -> bool {
+pub(super) fn reads_text(filter: &MessageFilter) -> bool {
     let has_words = filter.subject.is_some() || filter.text.is_some() || filter.domain.is_some();
     has_words || filter.error_code.is_some() || filter.behind.is_some()
 }
 
 /// Those of these messages that match, in their order.
 pub(super) async fn fitting(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
-    filter: &Filter,
+    filter: &MessageFilter,
     uids: Vec<MessageUid>,
 ) -> Result<Vec<MessageUid>, StoreError> {
     let subject = filter.subject.as_deref().map(str::to_lowercase);
@@ -123,10 +123,10 @@ pub(super) async fn fitting(
 }
 
 /// The values before the ids.
-fn conditions(tenant: &TenantId, filter: &Filter) -> Vec<Value> {
+fn conditions(tenant: &TenantId, filter: &MessageFilter) -> Vec<Value> {
     let (lowest, highest) = match filter.status {
         Some(status) => (status.code(), status.code()),
-        None => (0, Status::ALL.iter().map(|status| status.code()).max().unwrap_or(0)),
+        None => (0, MessageStatus::ALL.iter().map(|status| status.code()).max().unwrap_or(0)),
     };
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let account = filter.account.as_ref().map(|account| account.as_str()).unwrap_or_default();
@@ -161,7 +161,7 @@ fn conditions(tenant: &TenantId, filter: &Filter) -> Vec<Value> {
 
 /// The LIKE pattern of an address for a domain or a text. With both, the text is searched in the subject
 /// only.
-fn address_pattern(filter: &Filter) -> String {
+fn address_pattern(filter: &MessageFilter) -> String {
     let plain = |text: &str| text.to_lowercase().replace('!', "!!").replace('%', "!%").replace('_', "!_");
     match (&filter.domain, &filter.text) {
         (Some(domain), _) => format!("%@{}", plain(domain)),
@@ -174,7 +174,7 @@ fn has_text(
     row: &Row,
     subject: Option<&str>,
     text: Option<&str>,
-    filter: &Filter,
+    filter: &MessageFilter,
 ) -> Result<bool, StoreError> {
     let has_code = match (filter.error_code.as_deref(), row.opt_text(1)?) {
         (None, _) => true,

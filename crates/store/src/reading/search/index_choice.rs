@@ -7,15 +7,15 @@
 //! PostgreSQL's forms compare row values, so that its planner, which knows none of the values, has only one
 //! index to choose.
 
-use postway_domain::{EmailAddress, EventKind, LaneId, MessageUid, Status, TenantId};
+use postway_domain::{EmailAddress, EventKind, LaneId, MessageStatus, MessageUid, TenantId};
 
 use super::IdRange;
 use crate::{
     error::StoreError,
-    record::Filter,
+    record::MessageFilter,
     sql::{
-        Row, Session, Sql, Value,
-        multi_row::{Multi, MultiSql},
+        Row, SqlSession, SqlText, Value,
+        multi_row::{MultiRow, MultiRowSql},
         values,
     },
 };
@@ -28,22 +28,24 @@ const LANES_FEW: usize = 64;
 /// tenant's messages are followed.
 const LANES_MANY: usize = 1_024;
 
-const COUNT: Sql = Sql::or_mysql(
+const COUNT: SqlText = SqlText::or_mysql(
     "SELECT count FROM tally WHERE tenant = ? AND status = ?",
     "SELECT `count` FROM tally WHERE tenant = ? AND status = ?",
 );
-const LANES_OF_ACCOUNT: Sql = Sql::same("SELECT id FROM lane WHERE tenant = ? AND account = ? LIMIT ?");
-const LANES_OF_BATCH: Sql = Sql::same("SELECT id FROM lane WHERE tenant = ? AND batch = ?");
-const LANES_OF_BOTH: Sql = Sql::same("SELECT id FROM lane WHERE tenant = ? AND batch = ? AND account = ?");
+const LANES_OF_ACCOUNT: SqlText =
+    SqlText::same("SELECT id FROM lane WHERE tenant = ? AND account = ? LIMIT ?");
+const LANES_OF_BATCH: SqlText = SqlText::same("SELECT id FROM lane WHERE tenant = ? AND batch = ?");
+const LANES_OF_BOTH: SqlText =
+    SqlText::same("SELECT id FROM lane WHERE tenant = ? AND batch = ? AND account = ?");
 
-const OF_TENANT: Sql = Sql::of_each(
+const OF_TENANT: SqlText = SqlText::of_each(
     "SELECT uid FROM message WHERE tenant = ? AND uid >= ? AND tenant = ? AND uid < ? ORDER BY uid DESC LIMIT ?",
     "SELECT uid FROM message WHERE (tenant, uid) >= (?, ?) AND (tenant, uid) < (?, ?) \
      ORDER BY tenant DESC, uid DESC LIMIT ?",
     "SELECT uid FROM message FORCE INDEX (message_tenant) WHERE tenant = ? AND uid >= ? AND tenant = ? AND uid < ? \
      ORDER BY uid DESC LIMIT ?",
 );
-const OF_STATUS: Sql = Sql::of_each(
+const OF_STATUS: SqlText = SqlText::of_each(
     "SELECT uid FROM message WHERE status = ? AND tenant = ? AND uid >= ? AND status = ? AND tenant = ? AND uid < ? \
      ORDER BY uid DESC LIMIT ?",
     "SELECT uid FROM message WHERE (status, tenant, uid) >= (?, ?, ?) AND (status, tenant, uid) < (?, ?, ?) \
@@ -52,7 +54,7 @@ const OF_STATUS: Sql = Sql::of_each(
      AND tenant = ? AND uid < ? ORDER BY uid DESC LIMIT ?",
 );
 /// MySQL has no partial indexes: it follows the failed messages.
-const EXHAUSTED: Sql = Sql::of_each(
+const EXHAUSTED: SqlText = SqlText::of_each(
     "SELECT uid FROM message INDEXED BY message_exhausted WHERE exhausted = 1 AND tenant = ? AND uid >= ? AND tenant = ? \
      AND uid < ? ORDER BY uid DESC LIMIT ?",
     "SELECT uid FROM message WHERE exhausted AND (tenant, uid) >= (?, ?) AND (tenant, uid) < (?, ?) \
@@ -60,8 +62,8 @@ const EXHAUSTED: Sql = Sql::of_each(
     "SELECT uid FROM message FORCE INDEX (message_status) WHERE status = 6 AND exhausted = 1 AND tenant = ? AND uid >= ? \
      AND tenant = ? AND uid < ? ORDER BY uid DESC LIMIT ?",
 );
-const _: () = assert!(Status::Failed as i64 == 6);
-const OF_TAG: Sql = Sql::of_each(
+const _: () = assert!(MessageStatus::Failed as i64 == 6);
+const OF_TAG: SqlText = SqlText::of_each(
     "SELECT uid FROM tag WHERE tenant = ? AND tag = ? AND uid >= ? AND tenant = ? AND tag = ? AND uid < ? \
      ORDER BY uid DESC LIMIT ?",
     "SELECT uid FROM tag WHERE (tenant, tag, uid) >= (?, ?, ?) AND (tenant, tag, uid) < (?, ?, ?) \
@@ -70,22 +72,22 @@ const OF_TAG: Sql = Sql::of_each(
      ORDER BY uid DESC LIMIT ?",
 );
 /// MySQL's index ignores accents and trailing spaces; addresses that differ in them are not the same.
-const OF_RECIPIENT: Sql = Sql::of_each(
+const OF_RECIPIENT: SqlText = SqlText::of_each(
     "SELECT uid FROM recipient WHERE address = ? AND uid >= ? AND address = ? AND uid < ? ORDER BY uid DESC LIMIT ?",
     "SELECT uid FROM recipient WHERE (lower(address), uid) >= (lower(? COLLATE \"C\"), ?) \
      AND (lower(address), uid) < (lower(? COLLATE \"C\"), ?) ORDER BY lower(address) DESC, uid DESC LIMIT ?",
     "SELECT uid FROM recipient FORCE INDEX (recipient_address) WHERE address = ? AND uid >= ? \
      AND CAST(LOWER(address) AS BINARY) = CAST(LOWER(?) AS BINARY) AND uid < ? ORDER BY uid DESC LIMIT ?",
 );
-const OF_REQUEST: Sql = Sql::same(
+const OF_REQUEST: SqlText = SqlText::same(
     "SELECT uid FROM content WHERE request_id = ? AND uid >= ? AND request_id = ? AND uid < ? ORDER BY uid DESC LIMIT ?",
 );
-const OF_PROVIDER: Sql = Sql::same(
+const OF_PROVIDER: SqlText = SqlText::same(
     "SELECT uid FROM attempt WHERE provider_message_id = ? AND uid >= ? AND provider_message_id = ? AND uid < ? \
      ORDER BY uid DESC LIMIT ?",
 );
 /// Of all tenants together: the outcomes that people look for are rare.
-const OF_OUTCOME: Sql = Sql::of_each(
+const OF_OUTCOME: SqlText = SqlText::of_each(
     "SELECT uid FROM recipient WHERE outcome = ? AND uid >= ? AND outcome = ? AND uid < ? ORDER BY uid DESC LIMIT ?",
     "SELECT uid FROM recipient WHERE outcome IS NOT NULL AND (outcome, uid) >= (?, ?) AND (outcome, uid) < (?, ?) \
      ORDER BY outcome DESC, uid DESC LIMIT ?",
@@ -93,24 +95,24 @@ const OF_OUTCOME: Sql = Sql::of_each(
      ORDER BY uid DESC LIMIT ?",
 );
 /// The states of what waits to be claimed.
-const WAITING: [Status; 3] = [Status::Ready, Status::Scheduled, Status::InDoubt];
+const WAITING: [MessageStatus; 3] = [MessageStatus::Ready, MessageStatus::Scheduled, MessageStatus::InDoubt];
 /// The newest of some lanes: the newest of each are read, and of those the newest are taken.
-static OF_LANES: MultiSql = MultiSql {
-    sqlite: Multi::of_pieces(
+static OF_LANES: MultiRowSql = MultiRowSql {
+    sqlite: MultiRow::of_pieces(
         "SELECT uid FROM (",
         "SELECT uid FROM (SELECT uid FROM message INDEXED BY message_lane WHERE lane = ? AND uid >= ? AND lane = ? \
          AND uid < ? ORDER BY uid DESC LIMIT ?) AS one",
         " UNION ALL ",
         ") AS found ORDER BY uid DESC LIMIT ?",
     ),
-    postgres: Multi::of_pieces(
+    postgres: MultiRow::of_pieces(
         "SELECT uid FROM (",
         "SELECT uid FROM (SELECT uid FROM message WHERE (lane, uid) >= (?, ?) AND (lane, uid) < (?, ?) \
          ORDER BY lane DESC, uid DESC LIMIT ?) AS one",
         " UNION ALL ",
         ") AS found ORDER BY uid DESC LIMIT ?",
     ),
-    mysql: Multi::of_pieces(
+    mysql: MultiRow::of_pieces(
         "SELECT uid FROM (",
         "SELECT uid FROM (SELECT uid FROM message FORCE INDEX (message_lane) WHERE lane = ? AND uid >= ? AND lane = ? \
          AND uid < ? ORDER BY uid DESC LIMIT ?) AS one",
@@ -120,7 +122,7 @@ static OF_LANES: MultiSql = MultiSql {
 };
 
 #[cfg(test)]
-pub(super) fn statements() -> Vec<Sql> {
+pub(super) fn statements() -> Vec<SqlText> {
     let single = [OF_TENANT, OF_STATUS, EXHAUSTED, OF_TAG, OF_RECIPIENT, OF_OUTCOME, OF_REQUEST, OF_PROVIDER];
     let small = [COUNT, LANES_OF_ACCOUNT, LANES_OF_BATCH, LANES_OF_BOTH];
     [single.as_slice(), &small, &[OF_LANES.sample()]].concat()
@@ -128,7 +130,7 @@ pub(super) fn statements() -> Vec<Sql> {
 
 /// Each lead with the index that it must follow in order, without a sort.
 #[cfg(test)]
-pub(super) fn by_index() -> Vec<(Sql, &'static str)> {
+pub(super) fn by_index() -> Vec<(SqlText, &'static str)> {
     vec![
         (OF_TENANT, "message_tenant"),
         (OF_STATUS, "message_status"),
@@ -150,7 +152,7 @@ pub(super) enum SearchLead {
     /// The messages of a batch, an account, or both.
     Lanes(Vec<LaneId>),
     Tag(String),
-    Status(Status),
+    Status(MessageStatus),
     /// The messages of several states.
     Waiting,
     Tenant,
@@ -166,9 +168,9 @@ pub(super) struct LeadMessages {
 impl SearchLead {
     /// The lead for this filter.
     pub async fn choose(
-        session: &mut dyn Session,
+        session: &mut dyn SqlSession,
         tenant: &TenantId,
-        filter: &Filter,
+        filter: &MessageFilter,
     ) -> Result<Self, StoreError> {
         if let Some(id) = &filter.request_id {
             return Ok(SearchLead::Request(id.clone()));
@@ -212,9 +214,9 @@ impl SearchLead {
 
     /// The conditions that remain to be checked, if any. An index that is not per tenant does not even settle
     /// the tenant.
-    pub fn leaves(&self, filter: &Filter) -> Option<Filter> {
+    pub fn leaves(&self, filter: &MessageFilter) -> Option<MessageFilter> {
         // Times are settled by the range of ids.
-        let mut left = Filter { since: None, until: None, ..filter.clone() };
+        let mut left = MessageFilter { since: None, until: None, ..filter.clone() };
         match self {
             SearchLead::Request(_) => left.request_id = None,
             SearchLead::Provider(_) => left.provider_message_id = None,
@@ -222,7 +224,7 @@ impl SearchLead {
             SearchLead::Outcome(_) => left.outcome = None,
             SearchLead::Exhausted => {
                 left.exhausted = false;
-                left.status = left.status.filter(|status| *status != Status::Failed);
+                left.status = left.status.filter(|status| *status != MessageStatus::Failed);
             }
             SearchLead::Lanes(_) => (left.account, left.batch) = (None, None),
             SearchLead::Tag(_) => left.tag = None,
@@ -236,13 +238,13 @@ impl SearchLead {
                 | SearchLead::Recipient(_)
                 | SearchLead::Outcome(_)
         );
-        (is_of_all || left != Filter::default()).then_some(left)
+        (is_of_all || left != MessageFilter::default()).then_some(left)
     }
 
     /// The newest messages of the lead in this range.
     pub async fn newest(
         &self,
-        session: &mut dyn Session,
+        session: &mut dyn SqlSession,
         tenant: &TenantId,
         range: IdRange,
         limit: usize,
@@ -278,7 +280,7 @@ impl SearchLead {
 
 /// The newest waiting messages, of all waiting states.
 async fn newest_waiting(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &str,
     range: IdRange,
     limit: usize,
@@ -303,7 +305,7 @@ async fn newest_waiting(
 /// The newest messages to an address, under either spelling of its domain: mail accepted by earlier versions
 /// has U-labels.
 async fn newest_to(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     address: &str,
     range: IdRange,
     limit: usize,
@@ -332,15 +334,19 @@ fn read(row: &Row) -> Result<MessageUid, StoreError> {
 }
 
 /// The number of a tenant's messages in this state.
-async fn count(session: &mut dyn Session, tenant: &TenantId, status: Status) -> Result<i64, StoreError> {
+async fn count(
+    session: &mut dyn SqlSession,
+    tenant: &TenantId,
+    status: MessageStatus,
+) -> Result<i64, StoreError> {
     let shards = session.rows(COUNT, values![tenant.as_str(), status.code()]).await?;
     shards.iter().map(|row| row.int(0)).sum()
 }
 
 async fn lanes(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
-    filter: &Filter,
+    filter: &MessageFilter,
 ) -> Result<Vec<LaneId>, StoreError> {
     let tenant = tenant.as_str();
     let (sql, values) = match (&filter.batch, &filter.account) {
@@ -355,7 +361,7 @@ async fn lanes(
 /// Many lanes are read some at a time: once there are enough messages, the other lanes need not return older
 /// ones.
 async fn newest_of_lanes(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     lanes: &[LaneId],
     range: IdRange,
     limit: usize,

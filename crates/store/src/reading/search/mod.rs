@@ -17,8 +17,8 @@ use postway_domain::{MessageUid, TenantId, Time};
 use self::index_choice::SearchLead;
 use crate::{
     error::StoreError,
-    record::{Filter, LaneHolders, MessageCount, MessagePage, MessageSummary},
-    sql::Session,
+    record::{BlockedLanes, MessageCount, MessageFilter, MessagePage, MessageSummary},
+    sql::SqlSession,
 };
 
 /// Roughly the most messages that are examined for one page; fewer if their texts are read, which costs more.
@@ -38,7 +38,7 @@ struct IdRange {
 }
 
 impl IdRange {
-    fn for_filter(filter: &Filter, before: Option<MessageUid>) -> Self {
+    fn for_filter(filter: &MessageFilter, before: Option<MessageUid>) -> Self {
         let end = MessageUid::from_bytes([0xff; 16]);
         let until = filter.until.map_or(end, first_at);
         Self {
@@ -67,7 +67,7 @@ pub(crate) struct FoundMessages {
 impl FoundMessages {
     /// Makes the page from the summaries that were read. Messages that changed since they were found are left
     /// out.
-    pub fn page(self, filter: &Filter, mut messages: Vec<MessageSummary>) -> MessagePage {
+    pub fn page(self, filter: &MessageFilter, mut messages: Vec<MessageSummary>) -> MessagePage {
         messages.retain(|message| {
             filter.status.is_none_or(|status| message.state.status() == status)
                 && (!filter.exhausted || message.exhausted)
@@ -80,9 +80,9 @@ impl FoundMessages {
 
 /// Finds a page of messages that match, before `before`.
 pub(crate) async fn find(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
-    filter: &Filter,
+    filter: &MessageFilter,
     before: Option<MessageUid>,
     limit: u32,
 ) -> Result<FoundMessages, StoreError> {
@@ -127,9 +127,9 @@ const COUNTED_TEXT_PAGES_MAX: usize = 4;
 /// The number of messages that match. Counting ends at `most`, and if too many messages would have to be
 /// examined.
 pub(crate) async fn count(
-    session: &mut dyn Session,
+    session: &mut dyn SqlSession,
     tenant: &TenantId,
-    filter: &Filter,
+    filter: &MessageFilter,
     most: u32,
 ) -> Result<MessageCount, StoreError> {
     let (mut messages, mut before) = (0, None);
@@ -150,7 +150,7 @@ pub(crate) async fn count(
 }
 
 /// Whether no message can match: a condition is empty or contains a NUL, which PostgreSQL would refuse.
-fn is_impossible(filter: &Filter) -> bool {
+fn is_impossible(filter: &MessageFilter) -> bool {
     let texts = [
         &filter.batch,
         &filter.recipient,
@@ -161,12 +161,12 @@ fn is_impossible(filter: &Filter) -> bool {
         &filter.domain,
     ];
     texts.into_iter().flatten().any(|text| text.is_empty() || text.contains('\0'))
-        || filter.behind.as_ref().is_some_and(LaneHolders::is_empty)
+        || filter.behind.as_ref().is_some_and(BlockedLanes::is_empty)
 }
 
 /// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     [index_choice::statements(), check::statements()].concat()
 }
 
@@ -178,7 +178,7 @@ mod tests {
     fn a_range_is_where_cursor_and_times_agree() {
         let at = |ms| Some(Time::from_millis(ms));
         let uid = |ms| first_at(Time::from_millis(ms));
-        let filter = Filter { since: at(1_000), until: at(2_000), ..Filter::default() };
+        let filter = MessageFilter { since: at(1_000), until: at(2_000), ..MessageFilter::default() };
         assert_eq!(IdRange::for_filter(&filter, None), IdRange { from: uid(1_000), before: uid(2_000) });
         assert_eq!(IdRange::for_filter(&filter, Some(uid(1_500))).before, uid(1_500));
         assert_eq!(IdRange::for_filter(&filter, Some(uid(9_000))).before, uid(2_000));

@@ -10,11 +10,11 @@ use super::{check, index_choice::by_index};
 use crate::{
     admin::BATCH_STATES,
     driver::{mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore},
-    sql::{Sql, numbered},
+    sql::{SqlText, numbered},
 };
 
 /// PostgreSQL's generic plan of a statement, which it uses after planning the statement several times.
-pub(crate) async fn generic_plan(pool: &PgPool, sql: Sql) -> String {
+pub(crate) async fn generic_plan(pool: &PgPool, sql: SqlText) -> String {
     let parameters = vec!["NULL"; sql.postgres.matches('?').count()].join(",");
     let explain = format!(
         "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; DEALLOCATE ALL; \

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use sqlx::{mysql::MySqlConnectOptions, postgres::PgConnectOptions};
 
-use super::{CopyConnection, CopyError, Role, mysql::MysqlSide, postgres::PostgresSide, sqlite::SqliteSide};
+use super::{
+    CopyConnection, TransferError, TransferRole, mysql::MysqlSide, postgres::PostgresSide, sqlite::SqliteSide,
+};
 use crate::driver::{
     mysql::MysqlStore,
     postgres::PostgresStore,
@@ -13,7 +15,7 @@ use crate::driver::{
 
 /// The address of a database.
 #[derive(Clone)]
-pub struct Address(DatabaseKind);
+pub struct DatabaseAddress(DatabaseKind);
 
 #[derive(Clone)]
 enum DatabaseKind {
@@ -22,15 +24,15 @@ enum DatabaseKind {
     Mysql(String),
 }
 
-impl Address {
+impl DatabaseAddress {
     /// A SQLite file.
     pub fn sqlite(path: impl Into<PathBuf>) -> Self {
         Self(DatabaseKind::Sqlite(path.into()))
     }
 
     /// Reads a URL: `sqlite://` and a path, `postgres://…` or `mysql://…`.
-    pub fn parse(url: &str, role: Role) -> Result<Self, CopyError> {
-        let wrong = || CopyError::Address(role);
+    pub fn parse(url: &str, role: TransferRole) -> Result<Self, TransferError> {
+        let wrong = || TransferError::Address(role);
         let (scheme, rest) = url.split_once(':').ok_or_else(wrong)?;
         match scheme {
             "sqlite" => {
@@ -86,11 +88,11 @@ impl Address {
     }
 
     /// Migrates the schema and connects. Fails if another process has the database open exclusively.
-    pub(super) async fn open(&self, role: Role) -> Result<Box<dyn CopyConnection>, CopyError> {
-        if role == Role::Source {
+    pub(super) async fn open(&self, role: TransferRole) -> Result<Box<dyn CopyConnection>, TransferError> {
+        if role == TransferRole::Source {
             self.check_source().await?;
         }
-        let opening = |error| CopyError::Open { role, error };
+        let opening = |error| TransferError::Open { role, error };
         Ok(match &self.0 {
             // A file stays locked as long as its store is open.
             DatabaseKind::Sqlite(path) => {
@@ -109,8 +111,8 @@ impl Address {
     }
 
     /// A wrong address must not create an empty database that is then copied.
-    async fn check_source(&self) -> Result<(), CopyError> {
-        let opening = |error| CopyError::Open { role: Role::Source, error };
+    async fn check_source(&self) -> Result<(), TransferError> {
+        let opening = |error| TransferError::Open { role: TransferRole::Source, error };
         let states: Vec<MigrationState> = match &self.0 {
             DatabaseKind::Sqlite(path) if !path.is_file() => Vec::new(),
             DatabaseKind::Sqlite(path) => SqliteStore::migration_status(path).await.map_err(opening)?,
@@ -119,12 +121,12 @@ impl Address {
         };
         match states.iter().any(|state| state.applied) {
             true => Ok(()),
-            false => Err(CopyError::NoSource(self.identity())),
+            false => Err(TransferError::NoSource(self.identity())),
         }
     }
 }
 
-impl std::fmt::Debug for Address {
+impl std::fmt::Debug for DatabaseAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.identity())
     }
@@ -136,13 +138,13 @@ mod tests {
 
     #[test]
     fn an_identity_tells_databases_apart_and_hides_the_password() {
-        let identity = |url| Address::parse(url, Role::Source).unwrap().identity();
+        let identity = |url| DatabaseAddress::parse(url, TransferRole::Source).unwrap().identity();
         assert_eq!(identity("postgres://u:hunter2@h/db"), "postgres://h:5432/db");
         assert_eq!(identity("postgresql://other@h:5432/db"), "postgres://h:5432/db");
         assert_eq!(identity("mariadb://u:hunter2@h:3307/db"), "mysql://h:3307/db");
         assert_eq!(identity("mysql://u@localhost/db?socket=/run/x"), "mysql:///run/x/db");
         assert_eq!(identity("sqlite:///srv/none.db"), "sqlite:///srv/none.db");
-        let address = Address::parse("mysql://u:hunter2@h/db", Role::Source).unwrap();
+        let address = DatabaseAddress::parse("mysql://u:hunter2@h/db", TransferRole::Source).unwrap();
         assert!(!format!("{address:?}").contains("hunter2"));
     }
 
@@ -151,7 +153,10 @@ mod tests {
         for wrong in ["", "here", "sqlite://", "sqlite::memory:", "mysql://h", "redis://h/0", "postgres://h"]
         {
             assert!(
-                matches!(Address::parse(wrong, Role::Target), Err(CopyError::Address(Role::Target))),
+                matches!(
+                    DatabaseAddress::parse(wrong, TransferRole::Target),
+                    Err(TransferError::Address(TransferRole::Target))
+                ),
                 "{wrong}"
             );
         }

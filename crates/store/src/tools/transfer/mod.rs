@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-pub use self::address::Address;
+pub use self::address::DatabaseAddress;
 use self::{
     progress::TableProgress,
     statement::CopyDialect,
@@ -46,37 +46,37 @@ const CLOSE_LASTS_MAX: Duration = Duration::from_secs(5);
 
 /// The role of a database in a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum TransferRole {
     /// The database to copy from.
     Source,
     /// The database to copy to.
     Target,
 }
 
-impl Role {
-    fn failed(self, reason: impl std::fmt::Display) -> CopyError {
-        CopyError::Failed { role: self, reason: reason.to_string() }
+impl TransferRole {
+    fn failed(self, reason: impl std::fmt::Display) -> TransferError {
+        TransferError::Failed { role: self, reason: reason.to_string() }
     }
 }
 
-impl std::fmt::Display for Role {
+impl std::fmt::Display for TransferRole {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Role::Source => "source",
-            Role::Target => "target",
+            TransferRole::Source => "source",
+            TransferRole::Target => "target",
         })
     }
 }
 
 /// Why a transfer could not begin or finish.
 #[derive(Debug, thiserror::Error)]
-pub enum CopyError {
+pub enum TransferError {
     /// The database URL cannot be parsed.
     #[error(
         "the address of the {0} names no database: write sqlite:// and a path, postgres://user:password@host/database \
          or mysql://user:password@host/database"
     )]
-    Address(Role),
+    Address(TransferRole),
     /// Source and target are the same.
     #[error("the source and the target are the same database")]
     Same,
@@ -87,7 +87,7 @@ pub enum CopyError {
     #[error("the {role}: {error}")]
     Open {
         /// The database.
-        role: Role,
+        role: TransferRole,
         /// The reason.
         error: StoreError,
     },
@@ -95,7 +95,7 @@ pub enum CopyError {
     #[error("the {role} is in use by the node {node}: stop every postway on it first")]
     InUse {
         /// The database.
-        role: Role,
+        role: TransferRole,
         /// The name of the node.
         node: String,
     },
@@ -103,7 +103,7 @@ pub enum CopyError {
     #[error("the {role} failed: {reason}; when that is mended, run the same command again, and it goes on")]
     Failed {
         /// The database.
-        role: Role,
+        role: TransferRole,
         /// The text of the database.
         reason: String,
     },
@@ -128,7 +128,7 @@ pub enum CopyError {
 
 /// The progress of a transfer.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct TransferProgress {
     /// The table that is being copied.
     pub table: &'static str,
     /// Rows in the target, of all tables.
@@ -139,7 +139,7 @@ pub struct Progress {
 
 /// The result of a transfer, with the counts of both sides.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct TransferReport {
     /// The number of rows that this run copied.
     pub rows_copied: u64,
     /// The number of rows that earlier runs had copied.
@@ -154,21 +154,21 @@ pub struct TableReport {
     /// Its name.
     pub name: &'static str,
     /// The counts of the source.
-    pub source: Count,
+    pub source: TableCount,
     /// The counts of the target.
-    pub target: Count,
+    pub target: TableCount,
 }
 
 /// The counts of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Count {
+pub struct TableCount {
     /// Its rows.
     pub rows: i64,
     /// The sum of the numbers that every change of a row raises, if the table has any.
     pub sum: i64,
 }
 
-impl Report {
+impl TransferReport {
     /// The tables that differ; empty after a finished transfer.
     pub fn differing(&self) -> impl Iterator<Item = &TableReport> {
         self.tables.iter().filter(|table| table.source != table.target)
@@ -178,15 +178,15 @@ impl Report {
 /// A connection that the transfer reads or writes with.
 #[async_trait]
 trait CopyConnection: Send {
-    fn role(&self) -> Role;
+    fn role(&self) -> TransferRole;
 
     fn dialect(&self) -> CopyDialect;
 
     /// Runs a statement without values.
-    async fn run(&mut self, sql: &str) -> Result<(), CopyError>;
+    async fn run(&mut self, sql: &str) -> Result<(), TransferError>;
 
     /// Runs a statement. Returns the number of changed rows.
-    async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CopyError>;
+    async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, TransferError>;
 
     /// Reads rows with columns of these kinds.
     async fn rows(
@@ -194,10 +194,10 @@ trait CopyConnection: Send {
         sql: String,
         values: Vec<Value>,
         kinds: &[ColumnKind],
-    ) -> Result<Vec<Row>, CopyError>;
+    ) -> Result<Vec<Row>, TransferError>;
 
     /// Writes rows; existing ones are replaced.
-    async fn insert(&mut self, table: &CopiedTable, rows: Vec<Row>) -> Result<(), CopyError>;
+    async fn insert(&mut self, table: &CopiedTable, rows: Vec<Row>) -> Result<(), TransferError>;
 
     /// Ends the connection.
     async fn close(self: Box<Self>);
@@ -214,15 +214,15 @@ async fn ended(closing: impl Future<Output = Result<(), sqlx::Error>> + Send) {
 /// Copies everything `from` one database `to` another, or continues an interrupted transfer. Reports its
 /// progress after every page. A report whose sides differ means that the transfer is not done.
 pub async fn copy(
-    from: &Address,
-    to: &Address,
-    on_progress: &mut (dyn FnMut(Progress) + Send),
-) -> Result<Report, CopyError> {
+    from: &DatabaseAddress,
+    to: &DatabaseAddress,
+    on_progress: &mut (dyn FnMut(TransferProgress) + Send),
+) -> Result<TransferReport, TransferError> {
     if from.identity() == to.identity() {
-        return Err(CopyError::Same);
+        return Err(TransferError::Same);
     }
-    let mut source = from.open(Role::Source).await?;
-    let mut target = to.open(Role::Target).await?;
+    let mut source = from.open(TransferRole::Source).await?;
+    let mut target = to.open(TransferRole::Target).await?;
     tokio::try_join!(in_use::check(source.as_mut()), in_use::check(target.as_mut()))?;
     let entries = progress::begin(source.as_mut(), target.as_mut(), &from.identity()).await?;
     let rows_total = entries.iter().map(|entry| entry.total.rows as u64).sum();
@@ -230,10 +230,10 @@ pub async fn copy(
     let mut rows_done: u64 = rows_found;
     for mut entry in entries {
         let (table, done_before) = (entry.table.name, rows_done - entry.rows_done as u64);
-        on_progress(Progress { table, rows_done, rows_total });
+        on_progress(TransferProgress { table, rows_done, rows_total });
         copy_table(source.as_mut(), target.as_mut(), &mut entry, &mut |of_table| {
             rows_done = done_before + of_table as u64;
-            on_progress(Progress { table, rows_done, rows_total });
+            on_progress(TransferProgress { table, rows_done, rows_total });
         })
         .await?;
     }
@@ -244,7 +244,7 @@ pub async fn copy(
             tokio::try_join!(page::count(source.as_mut(), table), page::count(target.as_mut(), table))?;
         tables.push(TableReport { name: table.name, source, target });
     }
-    let report = Report { rows_copied: rows_done - rows_found, rows_found, tables };
+    let report = TransferReport { rows_copied: rows_done - rows_found, rows_found, tables };
     if report.differing().next().is_none() {
         crate::failpoint::crash_point("copy_counted");
         progress::end(target.as_mut()).await?;
@@ -260,7 +260,7 @@ async fn copy_table(
     target: &mut dyn CopyConnection,
     entry: &mut TableProgress,
     on_page: &mut (dyn FnMut(i64) + Send),
-) -> Result<(), CopyError> {
+) -> Result<(), TransferError> {
     let table = entry.table;
     let mut rows = page::read(source, table, entry.last_key.as_deref()).await?;
     while let Some(last) = rows.last() {
@@ -274,7 +274,7 @@ async fn copy_table(
 
 /// Rebuilds the counters from the copied messages: they have other columns on each database, and may be split
 /// among writers.
-async fn count_anew(target: &mut dyn CopyConnection) -> Result<(), CopyError> {
+async fn count_anew(target: &mut dyn CopyConnection) -> Result<(), TransferError> {
     target.run("BEGIN").await?;
     for sql in target.dialect().count_anew() {
         target.run(sql).await?;

@@ -9,7 +9,9 @@ use sqlx::{
     query::Query,
 };
 
-use super::{ColumnKind, CopiedTable, CopyConnection, CopyDialect, CopyError, Role, Row, Value, ended};
+use super::{
+    ColumnKind, CopiedTable, CopyConnection, CopyDialect, Row, TransferError, TransferRole, Value, ended,
+};
 use crate::sql::bound;
 
 /// Strict mode, so that a value that does not fit is an error and not truncated.
@@ -20,14 +22,14 @@ const PACKET_SPARE_BYTES: usize = 64 * 1024;
 
 /// A connection to the server.
 pub(super) struct MysqlSide {
-    role: Role,
+    role: TransferRole,
     conn: MySqlConnection,
     /// The most bytes of the values of one statement.
     values_bytes_max: usize,
 }
 
 impl MysqlSide {
-    pub async fn connect(url: &str, role: Role) -> Result<Self, CopyError> {
+    pub async fn connect(url: &str, role: TransferRole) -> Result<Self, TransferError> {
         let failed = |error: sqlx::Error| role.failed(error);
         let options: MySqlConnectOptions = url.parse().map_err(failed)?;
         let options = options.charset("utf8mb4").pipes_as_concat(false).disable_statement_logging();
@@ -42,7 +44,7 @@ impl MysqlSide {
 
 #[async_trait]
 impl CopyConnection for MysqlSide {
-    fn role(&self) -> Role {
+    fn role(&self) -> TransferRole {
         self.role
     }
 
@@ -50,12 +52,12 @@ impl CopyConnection for MysqlSide {
         CopyDialect::Mysql
     }
 
-    async fn run(&mut self, sql: &str) -> Result<(), CopyError> {
+    async fn run(&mut self, sql: &str) -> Result<(), TransferError> {
         let done = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut self.conn).await;
         done.map(drop).map_err(|error| self.role.failed(error))
     }
 
-    async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CopyError> {
+    async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, TransferError> {
         let done = query(sql, values).execute(&mut self.conn).await;
         done.map(|done| done.rows_affected()).map_err(|error| self.role.failed(error))
     }
@@ -65,13 +67,13 @@ impl CopyConnection for MysqlSide {
         sql: String,
         values: Vec<Value>,
         kinds: &[ColumnKind],
-    ) -> Result<Vec<Row>, CopyError> {
+    ) -> Result<Vec<Row>, TransferError> {
         let rows = query(sql, values).fetch_all(&mut self.conn).await;
         let rows = rows.and_then(|rows| rows.iter().map(|row| decode(row, kinds)).collect());
         rows.map_err(|error| self.role.failed(error))
     }
 
-    async fn insert(&mut self, table: &CopiedTable, rows: Vec<Row>) -> Result<(), CopyError> {
+    async fn insert(&mut self, table: &CopiedTable, rows: Vec<Row>) -> Result<(), TransferError> {
         let (mut batch, mut batch_bytes) = (Vec::new(), 0);
         for row in rows {
             let bytes: usize = row.iter().map(Value::size).sum();
@@ -97,7 +99,7 @@ impl CopyConnection for MysqlSide {
 }
 
 impl MysqlSide {
-    async fn insert_batch(&mut self, table: &CopiedTable, rows: Vec<Row>) -> Result<(), CopyError> {
+    async fn insert_batch(&mut self, table: &CopiedTable, rows: Vec<Row>) -> Result<(), TransferError> {
         if rows.is_empty() {
             return Ok(());
         }

@@ -1,6 +1,6 @@
 //! Reading the source: pages that are bounded in rows and in bytes, and counts.
 
-use super::{ColumnKind, CopiedTable, CopyConnection, CopyError, Count, Row, Value};
+use super::{ColumnKind, CopiedTable, CopyConnection, Row, TableCount, TransferError, Value};
 
 /// The most rows of a page. With the columns of the widest table that is well below the 32,766 values that
 /// SQLite accepts in one statement.
@@ -13,7 +13,7 @@ pub(super) async fn read(
     source: &mut dyn CopyConnection,
     table: &CopiedTable,
     after: Option<&[Value]>,
-) -> Result<Vec<Row>, CopyError> {
+) -> Result<Vec<Row>, TransferError> {
     let rows_max = match table.bytes {
         Some(bytes) => rows_that_fit(source, table, bytes, after).await?,
         None => ROWS_MAX,
@@ -30,7 +30,7 @@ async fn rows_that_fit(
     table: &CopiedTable,
     bytes: &str,
     after: Option<&[Value]>,
-) -> Result<usize, CopyError> {
+) -> Result<usize, TransferError> {
     let (sql, places) = source.dialect().sizes(table, bytes, after.is_some(), ROWS_MAX);
     let sizes = source.rows(sql, bound(after, &places), &[ColumnKind::Int]).await?;
     let sizes = sizes.iter().map(|row| row[0].as_int().unwrap_or(0));
@@ -54,12 +54,12 @@ fn bound(key: Option<&[Value]>, places: &[usize]) -> Vec<Value> {
 pub(super) async fn count(
     database: &mut dyn CopyConnection,
     table: &CopiedTable,
-) -> Result<Count, CopyError> {
+) -> Result<TableCount, TransferError> {
     let sql = database.dialect().count(table);
     let rows = database.rows(sql, Vec::new(), &[ColumnKind::Int, ColumnKind::Int]).await?;
     let number = |place: usize| rows.first().and_then(|row| row[place].as_int());
     match (number(0), number(1)) {
-        (Some(rows), Some(sum)) => Ok(Count { rows, sum }),
+        (Some(rows), Some(sum)) => Ok(TableCount { rows, sum }),
         _ => Err(database.role().failed(format!("it does not count its table {}", table.name))),
     }
 }

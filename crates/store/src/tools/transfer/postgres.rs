@@ -7,7 +7,9 @@ use sqlx::{
     query::Query,
 };
 
-use super::{ColumnKind, CopiedTable, CopyConnection, CopyDialect, CopyError, Role, Row, Value, ended};
+use super::{
+    ColumnKind, CopiedTable, CopyConnection, CopyDialect, Row, TransferError, TransferRole, Value, ended,
+};
 use crate::sql::{bound, without_nul};
 
 /// A count may take long. Pages are read in the order of the primary key, whatever the statistics say.
@@ -16,12 +18,12 @@ const SESSION: &str = "SET statement_timeout = 0; SET idle_session_timeout = 0; 
 
 /// A connection to the server.
 pub(super) struct PostgresSide {
-    role: Role,
+    role: TransferRole,
     conn: PgConnection,
 }
 
 impl PostgresSide {
-    pub async fn connect(url: &str, role: Role) -> Result<Self, CopyError> {
+    pub async fn connect(url: &str, role: TransferRole) -> Result<Self, TransferError> {
         let failed = |error: sqlx::Error| role.failed(error);
         let options: PgConnectOptions = url.parse().map_err(failed)?;
         let options = options.application_name("postway").disable_statement_logging();
@@ -33,7 +35,7 @@ impl PostgresSide {
 
 #[async_trait]
 impl CopyConnection for PostgresSide {
-    fn role(&self) -> Role {
+    fn role(&self) -> TransferRole {
         self.role
     }
 
@@ -41,12 +43,12 @@ impl CopyConnection for PostgresSide {
         CopyDialect::Postgres
     }
 
-    async fn run(&mut self, sql: &str) -> Result<(), CopyError> {
+    async fn run(&mut self, sql: &str) -> Result<(), TransferError> {
         let done = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut self.conn).await;
         done.map(drop).map_err(|error| self.role.failed(error))
     }
 
-    async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CopyError> {
+    async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, TransferError> {
         let done = query(sql, values).execute(&mut self.conn).await;
         done.map(|done| done.rows_affected()).map_err(|error| self.role.failed(error))
     }
@@ -56,13 +58,13 @@ impl CopyConnection for PostgresSide {
         sql: String,
         values: Vec<Value>,
         kinds: &[ColumnKind],
-    ) -> Result<Vec<Row>, CopyError> {
+    ) -> Result<Vec<Row>, TransferError> {
         let rows = query(sql, values).fetch_all(&mut self.conn).await;
         let rows = rows.and_then(|rows| rows.iter().map(|row| decode(row, kinds)).collect());
         rows.map_err(|error| self.role.failed(error))
     }
 
-    async fn insert(&mut self, table: &CopiedTable, rows: Vec<Row>) -> Result<(), CopyError> {
+    async fn insert(&mut self, table: &CopiedTable, rows: Vec<Row>) -> Result<(), TransferError> {
         let mut query = sqlx::query(AssertSqlSafe(CopyDialect::Postgres.insert(table, rows.len())));
         for array in arrays(table, rows) {
             query = match array {

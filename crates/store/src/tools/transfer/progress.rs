@@ -3,7 +3,7 @@
 //! not done.
 
 use super::{
-    ColumnKind, CopiedTable, CopyConnection, CopyError, Count, Row, TABLES, Value, page,
+    ColumnKind, CopiedTable, CopyConnection, Row, TABLES, TableCount, TransferError, Value, page,
     value::{read_key, write_key},
 };
 
@@ -16,7 +16,7 @@ const READ_KINDS: [ColumnKind; 6] =
 pub(super) struct TableProgress {
     pub table: &'static CopiedTable,
     /// The counts of the source.
-    pub total: Count,
+    pub total: TableCount,
     pub rows_done: i64,
     /// The key of the last row in the target, in the source's order.
     pub last_key: Option<Vec<Value>>,
@@ -27,7 +27,7 @@ pub(super) async fn begin(
     source: &mut dyn CopyConnection,
     target: &mut dyn CopyConnection,
     identity: &str,
-) -> Result<Vec<TableProgress>, CopyError> {
+) -> Result<Vec<TableProgress>, TransferError> {
     let mut entries = Vec::with_capacity(TABLES.len());
     for table in TABLES {
         let total = page::count(source, table).await?;
@@ -66,19 +66,19 @@ pub(super) async fn begin(
     Ok(entries)
 }
 
-async fn check_empty(target: &mut dyn CopyConnection) -> Result<(), CopyError> {
+async fn check_empty(target: &mut dyn CopyConnection) -> Result<(), TransferError> {
     // The queue is copied last, so its presence means that something else wrote it.
     for table in TABLES.iter().rev() {
         let sql = target.dialect().foreign_row(table);
         // A literal's type differs from database to database, so it is not read.
         if !target.rows(sql, Vec::new(), &[]).await?.is_empty() {
-            return Err(CopyError::Filled(table.name));
+            return Err(TransferError::Filled(table.name));
         }
     }
     Ok(())
 }
 
-fn damaged(target: &dyn CopyConnection) -> CopyError {
+fn damaged(target: &dyn CopyConnection) -> TransferError {
     target.role().failed("its table copy_progress is not as this version writes it")
 }
 
@@ -87,16 +87,16 @@ fn resume(
     entries: Vec<TableProgress>,
     found: &[Row],
     identity: &str,
-) -> Result<Vec<TableProgress>, Option<CopyError>> {
+) -> Result<Vec<TableProgress>, Option<TransferError>> {
     let take_up = |entry: TableProgress| {
         let row = found.iter().find(|row| row[0].as_text() == Some(entry.table.name)).ok_or(None)?;
         let source = row[1].as_text().ok_or(None)?;
         if source != identity {
-            return Err(Some(CopyError::OtherSource(source.to_owned())));
+            return Err(Some(TransferError::OtherSource(source.to_owned())));
         }
         let number = |place: usize| row[place].as_int().ok_or(None);
-        if entry.total != (Count { rows: number(2)?, sum: number(3)? }) {
-            return Err(Some(CopyError::Changed(entry.table.name)));
+        if entry.total != (TableCount { rows: number(2)?, sum: number(3)? }) {
+            return Err(Some(TransferError::Changed(entry.table.name)));
         }
         let last_key = match row[5].as_text() {
             Some(text) => Some(read_key(text, entry.table.key_columns()).ok_or(None)?),
@@ -113,7 +113,7 @@ pub(super) async fn write(
     entry: &mut TableProgress,
     rows: Vec<Row>,
     last_key: Vec<Value>,
-) -> Result<(), CopyError> {
+) -> Result<(), TransferError> {
     let dialect = target.dialect();
     let rows_done = entry.rows_done + rows.len() as i64;
     target.run("BEGIN").await?;
@@ -132,7 +132,7 @@ pub(super) async fn write(
         Value::int(entry.rows_done),
     ];
     if target.execute(sql, values).await? != 1 {
-        return Err(CopyError::Overtaken);
+        return Err(TransferError::Overtaken);
     }
     crate::failpoint::crash_point("copy_page");
     target.run("COMMIT").await?;
@@ -142,6 +142,6 @@ pub(super) async fn write(
 }
 
 /// Ends a finished transfer.
-pub(super) async fn end(target: &mut dyn CopyConnection) -> Result<(), CopyError> {
+pub(super) async fn end(target: &mut dyn CopyConnection) -> Result<(), TransferError> {
     target.run(DROP).await
 }

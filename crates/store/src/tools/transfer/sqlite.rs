@@ -9,25 +9,27 @@ use sqlx::{
     sqlite::{SqliteArguments, SqliteConnectOptions, SqliteRow},
 };
 
-use super::{ColumnKind, CopiedTable, CopyConnection, CopyDialect, CopyError, Role, Row, Value, ended};
-use crate::{driver::sqlite::SqliteStore, port::Operate, sql::bound};
+use super::{
+    ColumnKind, CopiedTable, CopyConnection, CopyDialect, Row, TransferError, TransferRole, Value, ended,
+};
+use crate::{driver::sqlite::SqliteStore, port::OperationStore, sql::bound};
 
 /// The rows that the driver reads ahead; each may contain a complete mail.
 const READ_AHEAD: usize = 4;
 
 /// A connection to the file.
 pub(super) struct SqliteSide {
-    role: Role,
+    role: TransferRole,
     conn: SqliteConnection,
     /// Holds the file's lock.
     store: SqliteStore,
 }
 
 impl SqliteSide {
-    pub async fn connect(path: &Path, store: SqliteStore, role: Role) -> Result<Self, CopyError> {
+    pub async fn connect(path: &Path, store: SqliteStore, role: TransferRole) -> Result<Self, TransferError> {
         let options = SqliteConnectOptions::new()
             .filename(path)
-            .read_only(role == Role::Source)
+            .read_only(role == TransferRole::Source)
             .busy_timeout(Duration::from_secs(10))
             .row_buffer_size(READ_AHEAD)
             .disable_statement_logging();
@@ -38,7 +40,7 @@ impl SqliteSide {
 
 #[async_trait]
 impl CopyConnection for SqliteSide {
-    fn role(&self) -> Role {
+    fn role(&self) -> TransferRole {
         self.role
     }
 
@@ -46,12 +48,12 @@ impl CopyConnection for SqliteSide {
         CopyDialect::Sqlite
     }
 
-    async fn run(&mut self, sql: &str) -> Result<(), CopyError> {
+    async fn run(&mut self, sql: &str) -> Result<(), TransferError> {
         let done = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut self.conn).await;
         done.map(drop).map_err(|error| self.role.failed(error))
     }
 
-    async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CopyError> {
+    async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, TransferError> {
         let done = query(sql, values).execute(&mut self.conn).await;
         done.map(|done| done.rows_affected()).map_err(|error| self.role.failed(error))
     }
@@ -61,13 +63,13 @@ impl CopyConnection for SqliteSide {
         sql: String,
         values: Vec<Value>,
         kinds: &[ColumnKind],
-    ) -> Result<Vec<Row>, CopyError> {
+    ) -> Result<Vec<Row>, TransferError> {
         let rows = query(sql, values).fetch_all(&mut self.conn).await;
         let rows = rows.and_then(|rows| rows.iter().map(|row| decode(row, kinds)).collect());
         rows.map_err(|error| self.role.failed(error))
     }
 
-    async fn insert(&mut self, table: &CopiedTable, rows: Vec<Row>) -> Result<(), CopyError> {
+    async fn insert(&mut self, table: &CopiedTable, rows: Vec<Row>) -> Result<(), TransferError> {
         let sql = CopyDialect::Sqlite.insert(table, rows.len());
         self.execute(sql, rows.into_iter().flatten().collect()).await.map(drop)
     }

@@ -45,7 +45,7 @@ const NAME_BYTES_MAX: usize = 63;
 
 /// The database that has our tables.
 #[derive(Clone, Debug)]
-pub enum Database {
+pub enum ViewsDatabase {
     /// An SQLite file.
     Sqlite(PathBuf),
     /// The URL of a PostgreSQL server.
@@ -54,7 +54,7 @@ pub enum Database {
     Mysql(String),
 }
 
-impl Database {
+impl ViewsDatabase {
     /// Reads a URL: `sqlite://` and a path, `postgres://…` or `mysql://…`.
     pub fn parse(url: &str) -> Result<Self, ViewsError> {
         let (scheme, rest) = url.split_once(':').ok_or(ViewsError::Address)?;
@@ -83,7 +83,7 @@ impl Database {
 
 /// What to install.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct ViewsPlan {
     /// The schema of the views, the database on MySQL, the prefix on SQLite.
     pub schema: Option<String>,
     /// Whether to add an index to our own table, so that messages are found quickly by the ids that views
@@ -96,12 +96,12 @@ pub struct Plan {
 pub const NOTICED_AFTER: Duration = LOOK_AGAIN_AFTER.saturating_add(Duration::from_millis(500));
 
 /// The location of the views: the schema, the database, or the prefix.
-pub fn schema(database: &Database, plan: &Plan) -> Result<String, ViewsError> {
+pub fn schema(database: &ViewsDatabase, plan: &ViewsPlan) -> Result<String, ViewsError> {
     Ok(place(database, plan)?.schema)
 }
 
 /// The statements that install the views.
-pub fn script(database: &Database, plan: &Plan) -> Result<String, ViewsError> {
+pub fn script(database: &ViewsDatabase, plan: &ViewsPlan) -> Result<String, ViewsError> {
     let place = ViewsLocation { has_column: plan.index, ..place(database, plan)? };
     let index = plan.index.then(|| place.make_index());
     Ok([place.make_schema(), index, Some(place.make_views())].into_iter().flatten().collect())
@@ -109,7 +109,7 @@ pub fn script(database: &Database, plan: &Plan) -> Result<String, ViewsError> {
 
 /// Installs or updates the views and returns their schema. A running server notices them after
 /// [`NOTICED_AFTER`]: events of messages accepted until then are shown after another [`spread_events`].
-pub async fn install(database: &Database, plan: &Plan) -> Result<String, ViewsError> {
+pub async fn install(database: &ViewsDatabase, plan: &ViewsPlan) -> Result<String, ViewsError> {
     let place = place(database, plan)?;
     let migrations = database.migrations().await?;
     if migrations.is_empty() || migrations.iter().any(|state| !state.applied) {
@@ -117,12 +117,12 @@ pub async fn install(database: &Database, plan: &Plan) -> Result<String, ViewsEr
     }
     let schema = place.schema.clone();
     match database {
-        Database::Sqlite(path) => {
+        ViewsDatabase::Sqlite(path) => {
             let _lock = if plan.index { Some(take_lock(path)?) } else { None };
             sqlite::install(path, &place, plan.index).await?;
         }
-        Database::Postgres(url) => postgres::install(url, &place, plan.index).await?,
-        Database::Mysql(url) => mysql::install(url, place, plan.index).await?,
+        ViewsDatabase::Postgres(url) => postgres::install(url, &place, plan.index).await?,
+        ViewsDatabase::Mysql(url) => mysql::install(url, place, plan.index).await?,
     }
     spread_events(database).await?;
     Ok(schema)
@@ -130,25 +130,25 @@ pub async fn install(database: &Database, plan: &Plan) -> Result<String, ViewsEr
 
 /// Removes the views and their index, as far as they exist. The schema is removed only if the default name
 /// was used and it is empty.
-pub async fn remove(database: &Database, plan: &Plan) -> Result<(), ViewsError> {
+pub async fn remove(database: &ViewsDatabase, plan: &ViewsPlan) -> Result<(), ViewsError> {
     let place = place(database, plan)?;
     let drops_schema = plan.schema.is_none();
     match database {
-        Database::Sqlite(path) if !path.is_file() => Err(ViewsError::NotMigrated),
-        Database::Sqlite(path) => sqlite::remove(path, &place).await,
-        Database::Postgres(url) => postgres::remove(url, &place, drops_schema).await,
-        Database::Mysql(url) => mysql::remove(url, &place, drops_schema).await,
+        ViewsDatabase::Sqlite(path) if !path.is_file() => Err(ViewsError::NotMigrated),
+        ViewsDatabase::Sqlite(path) => sqlite::remove(path, &place).await,
+        ViewsDatabase::Postgres(url) => postgres::remove(url, &place, drops_schema).await,
+        ViewsDatabase::Mysql(url) => mysql::remove(url, &place, drops_schema).await,
     }
 }
 
-fn place(database: &Database, plan: &Plan) -> Result<ViewsLocation, ViewsError> {
+fn place(database: &ViewsDatabase, plan: &ViewsPlan) -> Result<ViewsLocation, ViewsError> {
     let (dialect, ours, default) = match database {
-        Database::Sqlite(_) => (ViewsDialect::Sqlite, String::new(), SCHEMA.to_owned()),
-        Database::Postgres(url) => {
+        ViewsDatabase::Sqlite(_) => (ViewsDialect::Sqlite, String::new(), SCHEMA.to_owned()),
+        ViewsDatabase::Postgres(url) => {
             url.parse::<PgConnectOptions>().map_err(|_| ViewsError::Address)?;
             (ViewsDialect::Postgres, String::new(), SCHEMA.to_owned())
         }
-        Database::Mysql(url) => {
+        ViewsDatabase::Mysql(url) => {
             let options: MySqlConnectOptions = url.parse().map_err(|_| ViewsError::Address)?;
             let ours = options.get_database().ok_or(ViewsError::Address)?.to_owned();
             let default = format!("{ours}{SUFFIX}");

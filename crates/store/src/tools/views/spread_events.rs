@@ -4,14 +4,14 @@
 use postway_domain::{MessageUid, Time};
 use sqlx::Connection;
 
-use super::{Database, ViewsError};
+use super::{ViewsDatabase, ViewsError};
 use crate::{
     error::StoreError,
     journal::{event_row, history::insert_events},
     record::NewEvent,
     sql::{
-        MysqlSession, PostgresSession, Session, Sql, SqliteSession, Value,
-        multi_row::{Multi, MultiSql},
+        MysqlSession, PostgresSession, SqlSession, SqlText, SqliteSession, Value,
+        multi_row::{MultiRow, MultiRowSql},
         values,
     },
     view_definitions::{error_text, mysql, postgres, sqlite},
@@ -21,27 +21,28 @@ use crate::{
 const ROWS_AT_ONCE: i64 = 256;
 
 /// Only a message's first row can have several events.
-const SHARED: Sql =
-    Sql::same("SELECT uid FROM event WHERE uid > ? AND more IS NOT NULL ORDER BY uid LIMIT ?");
+const SHARED: SqlText =
+    SqlText::same("SELECT uid FROM event WHERE uid > ? AND more IS NOT NULL ORDER BY uid LIMIT ?");
 /// Removing or erasing a message locks it first, so its history does not change until the transaction ends.
 const MESSAGES: &str = "SELECT uid FROM message WHERE uid IN (";
-static LOCK: MultiSql = MultiSql {
-    sqlite: Multi::new(MESSAGES, 1, ")"),
-    postgres: Multi::new(MESSAGES, 1, ") ORDER BY uid FOR UPDATE"),
-    mysql: Multi::new(MESSAGES, 1, ") ORDER BY uid FOR UPDATE"),
+static LOCK: MultiRowSql = MultiRowSql {
+    sqlite: MultiRow::new(MESSAGES, 1, ")"),
+    postgres: MultiRow::new(MESSAGES, 1, ") ORDER BY uid FOR UPDATE"),
+    mysql: MultiRow::new(MESSAGES, 1, ") ORDER BY uid FOR UPDATE"),
 };
 /// MySQL would read these as they were when the transaction began, if it did not lock them.
 const ROWS: &str = "SELECT uid, seq, at, kind, more FROM event WHERE more IS NOT NULL AND uid IN (";
-static READ: MultiSql = MultiSql {
-    sqlite: Multi::new(ROWS, 1, ")"),
-    postgres: Multi::new(ROWS, 1, ") FOR UPDATE"),
-    mysql: Multi::new(ROWS, 1, ") FOR UPDATE"),
+static READ: MultiRowSql = MultiRowSql {
+    sqlite: MultiRow::new(ROWS, 1, ")"),
+    postgres: MultiRow::new(ROWS, 1, ") FOR UPDATE"),
+    mysql: MultiRow::new(ROWS, 1, ") FOR UPDATE"),
 };
-static CLEAR: Multi = Multi::new("UPDATE event SET more = NULL WHERE more IS NOT NULL AND uid IN (", 1, ")");
+static CLEAR: MultiRow =
+    MultiRow::new("UPDATE event SET more = NULL WHERE more IS NOT NULL AND uid IN (", 1, ")");
 
 /// Spreads all such events, a bounded number in a transaction. A process that dies leaves the rest to the
 /// next call.
-pub async fn spread_events(database: &Database) -> Result<(), ViewsError> {
+pub async fn spread_events(database: &ViewsDatabase) -> Result<(), ViewsError> {
     // The drivers' types differ, so this cannot be a function.
     macro_rules! spread {
         ($conn:expr, $begin:literal, $session:ident) => {{
@@ -57,15 +58,20 @@ pub async fn spread_events(database: &Database) -> Result<(), ViewsError> {
     }
     match database {
         // A transaction that reads before it writes is refused as soon as a server has written in between.
-        Database::Sqlite(path) => spread!(sqlite::connect(path).await?, "BEGIN IMMEDIATE", SqliteSession),
-        Database::Postgres(url) => spread!(postgres::connect(url).await?, "BEGIN", PostgresSession),
-        Database::Mysql(url) => spread!(mysql::connect(url).await?, "START TRANSACTION", MysqlSession),
+        ViewsDatabase::Sqlite(path) => {
+            spread!(sqlite::connect(path).await?, "BEGIN IMMEDIATE", SqliteSession)
+        }
+        ViewsDatabase::Postgres(url) => spread!(postgres::connect(url).await?, "BEGIN", PostgresSession),
+        ViewsDatabase::Mysql(url) => spread!(mysql::connect(url).await?, "START TRANSACTION", MysqlSession),
     }
     Ok(())
 }
 
 /// Spreads the events of the next few messages. Returns the last of these, if there were any.
-async fn spread_page(session: &mut dyn Session, after: MessageUid) -> Result<Option<MessageUid>, StoreError> {
+async fn spread_page(
+    session: &mut dyn SqlSession,
+    after: MessageUid,
+) -> Result<Option<MessageUid>, StoreError> {
     let shared = session.rows(SHARED, values![after.as_bytes(), ROWS_AT_ONCE]).await?;
     let shared: Vec<MessageUid> =
         shared.iter().map(|row| row.id16(0).map(MessageUid::from_bytes)).collect::<Result<_, _>>()?;

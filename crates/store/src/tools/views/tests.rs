@@ -6,12 +6,12 @@ mod words;
 
 use std::sync::Arc;
 
-use postway_domain::{EventKind, MessageUid, State, message::Outcome};
+use postway_domain::{EventKind, MessageState, MessageUid, message::AttemptOutcome};
 use postway_testkit::{mariadb::MariaDb, postgres::PostgresDatabase};
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, Row, SqliteConnection};
 use tempfile::TempDir;
 
-use super::{Database, Plan, install as install_views, place};
+use super::{ViewsDatabase, ViewsPlan, install as install_views, place};
 use crate::{
     conformance::{
         Shared,
@@ -35,7 +35,7 @@ use on_each;
 /// An open store, and its database from outside.
 struct Rig {
     store: Shared,
-    database: Database,
+    database: ViewsDatabase,
     _folder: Option<TempDir>,
     _postgres: Option<PostgresDatabase>,
 }
@@ -43,7 +43,7 @@ struct Rig {
 impl Rig {
     async fn new(
         store: Shared,
-        database: Database,
+        database: ViewsDatabase,
         folder: Option<TempDir>,
         postgres: Option<PostgresDatabase>,
     ) -> Self {
@@ -55,28 +55,28 @@ impl Rig {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("postway.db");
         let store = Arc::new(SqliteStore::open(&path).await.unwrap());
-        Self::new(store, Database::Sqlite(path), Some(folder), None).await
+        Self::new(store, ViewsDatabase::Sqlite(path), Some(folder), None).await
     }
 
     async fn postgres() -> Self {
         let database = PostgresDatabase::create();
         let url = database.url();
         let store = Arc::new(PostgresStore::open(&url).await.unwrap());
-        Self::new(store, Database::parse(&url).unwrap(), None, Some(database)).await
+        Self::new(store, ViewsDatabase::parse(&url).unwrap(), None, Some(database)).await
     }
 
     async fn mysql() -> Self {
         let url = MariaDb::shared().create_database();
         let store = Arc::new(MysqlStore::open(&url).await.unwrap());
-        Self::new(store, Database::parse(&url).unwrap(), None, None).await
+        Self::new(store, ViewsDatabase::parse(&url).unwrap(), None, None).await
     }
 
     async fn install(&self) -> String {
-        install_views(&self.database, &Plan::default()).await.unwrap()
+        install_views(&self.database, &ViewsPlan::default()).await.unwrap()
     }
 
     fn view(&self, name: &str) -> String {
-        place(&self.database, &Plan::default()).unwrap().name(name)
+        place(&self.database, &ViewsPlan::default()).unwrap().name(name)
     }
 
     /// Runs statements.
@@ -88,14 +88,14 @@ impl Rig {
     async fn try_run(&self, sql: &str) -> Result<(), sqlx::Error> {
         let sql = AssertSqlSafe(sql.to_owned());
         match &self.database {
-            Database::Sqlite(path) => {
+            ViewsDatabase::Sqlite(path) => {
                 let mut conn = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await?;
                 sqlx::raw_sql(sql).execute(&mut conn).await.map(drop)
             }
-            Database::Postgres(url) => {
+            ViewsDatabase::Postgres(url) => {
                 sqlx::raw_sql(sql).execute(&mut PgConnection::connect(url).await?).await.map(drop)
             }
-            Database::Mysql(url) => {
+            ViewsDatabase::Mysql(url) => {
                 sqlx::raw_sql(sql).execute(&mut MySqlConnection::connect(url).await?).await.map(drop)
             }
         }
@@ -112,16 +112,16 @@ impl Rig {
             rows.iter().map(row).collect()
         }
         match &self.database {
-            Database::Sqlite(path) => {
+            ViewsDatabase::Sqlite(path) => {
                 let mut conn =
                     SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
                 texts(&sqlx::query(AssertSqlSafe(sql.to_owned())).fetch_all(&mut conn).await.unwrap())
             }
-            Database::Postgres(url) => {
+            ViewsDatabase::Postgres(url) => {
                 let mut conn = PgConnection::connect(url).await.unwrap();
                 texts(&sqlx::query(AssertSqlSafe(sql.to_owned())).fetch_all(&mut conn).await.unwrap())
             }
-            Database::Mysql(url) => {
+            ViewsDatabase::Mysql(url) => {
                 let mut conn = MySqlConnection::connect(url).await.unwrap();
                 texts(&sqlx::query(AssertSqlSafe(sql.to_owned())).fetch_all(&mut conn).await.unwrap())
             }
@@ -137,8 +137,8 @@ impl Rig {
         order: &str,
     ) -> Vec<Vec<Option<String>>> {
         let (quote, text) = match self.database {
-            Database::Mysql(_) => ("`", "CHAR"),
-            Database::Sqlite(_) | Database::Postgres(_) => ("\"", "TEXT"),
+            ViewsDatabase::Mysql(_) => ("`", "CHAR"),
+            ViewsDatabase::Sqlite(_) | ViewsDatabase::Postgres(_) => ("\"", "TEXT"),
         };
         let columns = columns.iter().map(|column| format!("CAST({quote}{column}{quote} AS {text})"));
         let columns = columns.collect::<Vec<_>>().join(", ");
@@ -176,18 +176,18 @@ impl Rig {
         let explained = format!("{explain} {query}");
         match &self.database {
             // The last column says it.
-            Database::Sqlite(path) => {
+            ViewsDatabase::Sqlite(path) => {
                 let mut conn =
                     SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
                 let rows = sqlx::query(AssertSqlSafe(explained)).fetch_all(&mut conn).await.unwrap();
                 rows.iter().map(|row| row.get::<String, _>(3)).collect::<Vec<_>>().join("\n")
             }
-            Database::Postgres(url) => {
+            ViewsDatabase::Postgres(url) => {
                 let mut conn = PgConnection::connect(url).await.unwrap();
                 let rows = sqlx::raw_sql(AssertSqlSafe(explained)).fetch_all(&mut conn).await.unwrap();
                 rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>().join("\n")
             }
-            Database::Mysql(_) => self.rows(&explained).await.into_iter().flatten().flatten().collect(),
+            ViewsDatabase::Mysql(_) => self.rows(&explained).await.into_iter().flatten().flatten().collect(),
         }
     }
 
@@ -204,9 +204,9 @@ impl Rig {
     }
 
     /// Sends a message, or has it fail.
-    async fn end(&self, sample: Sample, outcome: Outcome) -> MessageUid {
+    async fn end(&self, sample: Sample, outcome: AttemptOutcome) -> MessageUid {
         let mut claimed = stage::accept_and_claim(&self.store, sample, 1).await;
-        let sent = outcome == Outcome::Sent;
+        let sent = outcome == AttemptOutcome::Sent;
         if sent {
             assert!(stage::commit_wire(&self.store, &mut claimed, at(1)).await);
         }
@@ -216,6 +216,6 @@ impl Rig {
 }
 
 /// Every status with its reason to wait, once.
-fn states() -> impl Iterator<Item = State> {
-    State::ALL.iter().copied()
+fn states() -> impl Iterator<Item = MessageState> {
+    MessageState::ALL.iter().copied()
 }

@@ -24,7 +24,7 @@ fn a_mailbox_needs_little() {
     let settings = made.settings;
     assert_eq!((settings.host.as_str(), settings.port), ("imap.example.com", 993));
     assert_eq!((settings.folder.as_str(), settings.roles), ("INBOX", vec![MailboxRole::Forward]));
-    assert_eq!((settings.start, settings.active), (Start::Now, true));
+    assert_eq!((settings.start, settings.active), (WatchStart::Now, true));
     assert_eq!(edit(None, with(json!({"tls": "starttls"}))).unwrap().settings.port, 143);
 }
 
@@ -64,11 +64,11 @@ fn every_wrong_field_is_named() {
 #[test]
 fn where_watching_begins_can_be_said_in_four_ways() {
     let start = |start: Value| edit(None, with(json!({"start": start}))).unwrap().settings.start;
-    assert_eq!(start(json!("now")), Start::Now);
-    assert_eq!(start(json!("beginning")), Start::Beginning);
-    assert_eq!(start(json!({"newest": 100})), Start::Newest(100));
-    assert_eq!(start(json!({"since": "1970-01-01T00:00:01Z"})), Start::Since(Time::from_millis(1_000)));
-    assert_eq!(start(Value::Null), Start::Now);
+    assert_eq!(start(json!("now")), WatchStart::Now);
+    assert_eq!(start(json!("beginning")), WatchStart::Beginning);
+    assert_eq!(start(json!({"newest": 100})), WatchStart::Newest(100));
+    assert_eq!(start(json!({"since": "1970-01-01T00:00:01Z"})), WatchStart::Since(Time::from_millis(1_000)));
+    assert_eq!(start(Value::Null), WatchStart::Now);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use super::*;
 
-const ENVELOPE: Envelope<'_> = Envelope {
+const ENVELOPE: MailEnvelope<'_> = MailEnvelope {
     sender: "shop@example.net",
     recipients: &["ann@example.org", "bob@example.org"],
     size: 1,
@@ -13,7 +13,7 @@ fn answer(status: u16, error: Option<&str>, message: &str) -> SesAnswer {
     SesAnswer { status, error: error.map(str::to_owned), message: message.to_owned(), document: None }
 }
 
-fn not_sent(status: u16, error: Option<&str>, message: &str) -> Failure {
+fn not_sent(status: u16, error: Option<&str>, message: &str) -> SendFailure {
     match judge_answer(&answer(status, error, message), &ENVELOPE) {
         DeliveryEnd::NotSent(failure) => failure,
         other => panic!("{status} {error:?}: {other:?}"),
@@ -178,7 +178,7 @@ fn the_map_of_errors() {
             "{error}"
         );
         assert_eq!(failure.reference_category(), reference, "{error}");
-        assert_eq!((failure.original_code.as_deref(), failure.phase), (Some(error), Phase::Request));
+        assert_eq!((failure.original_code.as_deref(), failure.phase), (Some(error), FailurePhase::Request));
         assert!(!failure.message.is_empty());
     }
 }
@@ -199,7 +199,7 @@ fn an_unverified_sender_is_the_accounts_fault_and_an_unverified_recipient_the_ma
     assert_eq!(unverified(""), sender);
     assert_eq!(unverified("Ann@Example.org"), recipient);
     assert_eq!(unverified("ann@example.org, bob@example.org"), recipient);
-    let to_itself = Envelope { recipients: &["shop@example.net"], ..ENVELOPE };
+    let to_itself = MailEnvelope { recipients: &["shop@example.net"], ..ENVELOPE };
     assert_eq!(rejection_kind("not verified: shop@example.net", &to_itself), IDENTITY);
     let paused = not_sent(400, Some("MessageRejected"), "Sending paused for this account.");
     assert_eq!(paused.code, "SES_ACCOUNT_SENDING_PAUSED");

@@ -8,11 +8,11 @@ use super::super::super::address;
 use super::super::super::bytes::{contains, lines, starts_with, trim};
 use super::super::super::diagnosis;
 use super::super::super::original_message::{self, OriginalParties};
-use super::super::super::reason::{self, Reason};
+use super::super::super::reason::{self, ReportReason};
 use super::super::ReportText;
 use crate::reader::unfold;
 
-/// The maximum number of addresses that are weighed.
+/// The maximum number of addresses that are run_heavy.
 const CANDIDATES_MAX: usize = 200;
 
 /// How much of a line around an address is read.
@@ -48,7 +48,7 @@ impl AddressShape {
     }
 }
 
-/// An address of a text, weighed as a recipient.
+/// An address of a text, run_heavy as a recipient.
 #[derive(Debug, Clone)]
 pub struct RecipientCandidate {
     /// The address.
@@ -325,11 +325,11 @@ fn is_role(address: &str) -> bool {
 /// Whether a line contains a reason for a failure.
 fn is_telling(line: &[u8]) -> bool {
     let telling = [
-        Reason::UserUnknown,
-        Reason::HostUnknown,
-        Reason::MailboxFull,
-        Reason::AccountDisabled,
-        Reason::HasMoved,
+        ReportReason::UserUnknown,
+        ReportReason::HostUnknown,
+        ReportReason::MailboxFull,
+        ReportReason::AccountDisabled,
+        ReportReason::HasMoved,
     ];
     let codes = diagnosis::codes(line);
     codes.reply.is_some()

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use postway_domain::{Clock, Time};
-use postway_store::{Nodes as _, blob::Depot, memory::MemoryStore, record::NodeBeat};
+use postway_store::{NodeStore as _, blob::BlobStorage, memory::MemoryStore, record::NodeBeat};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -58,7 +58,7 @@ impl JoinedNode {
         let machine = Arc::new(SettableMachine { started, set_by_ms: AtomicI64::new(set_by) });
         let clock = Arc::new(NodeClock::from_machine(machine.clone()));
         let store: Arc<dyn Store> = store.clone();
-        let (address, depot) = (([127, 0, 0, 1], 1).into(), Depot::memory());
+        let (address, depot) = (([127, 0, 0, 1], 1).into(), BlobStorage::memory());
         let joined = ClusterMembership::join_as([number; 16], store, clock.clone(), address, &depot);
         let membership = Arc::new(joined.await.unwrap());
         tokio::time::sleep(held_up).await;

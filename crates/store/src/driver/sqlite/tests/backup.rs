@@ -7,14 +7,14 @@ use super::{
     *,
 };
 use crate::{
-    blob::Depot,
+    blob::BlobStorage,
     conformance::sample::tenant,
     driver::sqlite::{
         backup::{self, BlobsBackup},
         space::log_bytes,
     },
-    port::{Operate as _, Read as _},
-    record::{Body, MessageKey},
+    port::{OperationStore as _, Read as _},
+    record::{MessageKey, StoredBody},
 };
 
 /// Small pieces make many moments.
@@ -112,14 +112,14 @@ async fn copied_blobs_are_those_that_the_copy_names() {
     let (store, folder) = sqlite().await;
     stage::open(&store).await;
     let place = folder.path().join("blobs");
-    let depot = Depot::open(&format!("file://{}", place.display())).unwrap();
+    let depot = BlobStorage::open(&format!("file://{}", place.display())).unwrap();
     let tenant = tenant();
     let mut put = Vec::new();
     for content in [b"one", b"two"] {
         put.push(depot.put(&*store, &tenant, Bytes::from_static(content), at(1)).await.unwrap());
     }
     let [kept, unnamed] = &put[..] else { unreachable!() };
-    let message = Sample::new(1).content(|content| content.raw = Body::Blob(kept.clone())).build();
+    let message = Sample::new(1).content(|content| content.raw = StoredBody::Blob(kept.clone())).build();
     store.accept(vec![message]).await.unwrap();
     let target = folder.path().join("copied");
     let blobs = BlobsBackup::new(&place, &target);
@@ -135,7 +135,7 @@ async fn copied_blobs_are_those_that_the_copy_names() {
     blobs.copy().unwrap();
     let copied = blobs.check(&copy).await.unwrap();
     assert_eq!((copied.files, copied.bytes), (1, 3));
-    let there = Depot::open(&format!("file://{}", target.display())).unwrap();
+    let there = BlobStorage::open(&format!("file://{}", target.display())).unwrap();
     assert_eq!(there.get(&tenant, kept).await.unwrap(), "one");
     assert!(there.get(&tenant, unnamed).await.is_err(), "nobody would ever remove it");
     there.delete(&kept.name).await.unwrap();

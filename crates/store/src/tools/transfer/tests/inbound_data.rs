@@ -11,8 +11,8 @@ use crate::{
         stage::direct,
     },
     record::{
-        Body, DirectoryChange, Finding, InboundFilter, MailboxKey, MailboxNote, NewInbound, NewReceipt,
-        Routed,
+        DirectoryChange, InboundFilter, InboundMailResult, MailboxKey, MailboxNote, MessageFinding,
+        NewInbound, NewReceipt, StoredBody,
     },
 };
 
@@ -30,7 +30,7 @@ pub async fn arrive(store: &Shared) {
     let sent = findings::certified(store, 700, 70_000).await;
     let waiting = findings::certified(store, 701, 70_000).await;
     let large =
-        |n: u32| NewInbound { body: Some(Body::Inline(vec![n as u8; LARGE_BYTES].into())), ..mail(n) };
+        |n: u32| NewInbound { body: Some(StoredBody::Inline(vec![n as u8; LARGE_BYTES].into())), ..mail(n) };
     let mails = (1..=MAILS).map(|n| if n % 10 == 0 { large(n) } else { mail(n) });
     let unread = NewInbound {
         digest: None,
@@ -50,16 +50,16 @@ pub async fn arrive(store: &Shared) {
     let claimed = take(store, 77, at(6), 4).await;
     assert_eq!(claimed.len(), 4, "the last of them is still being dealt with");
     let receipt = NewReceipt {
-        body: Body::Inline(vec![1; LARGE_BYTES].into()),
+        body: StoredBody::Inline(vec![1; LARGE_BYTES].into()),
         ..findings::receipt(1, "avvenuta-consegna")
     };
-    let bounced = Finding {
+    let bounced = MessageFinding {
         bounce: Some(r#"{"größe":1}"#.to_owned()),
         receipt: Some(receipt),
         ..findings::finding(sent, EventKind::PecFailed)
     };
     let done = |n: usize, to| routed(&claimed[n], 77, to, at(7));
-    let follow_up = Routed {
+    let follow_up = InboundMailResult {
         due_at: Some(at(9_000)),
         follow_up: Some("first".parse().unwrap()),
         reminders: 2,
@@ -71,9 +71,9 @@ pub async fn arrive(store: &Shared) {
         ..done(1, InboundState::Routed)
     };
     for one in [
-        Routed { findings: vec![bounced], ..done(0, InboundState::Routed) },
+        InboundMailResult { findings: vec![bounced], ..done(0, InboundState::Routed) },
         follow_up,
-        Routed { error: Some("no".to_owned()), tries: 2, ..done(2, InboundState::Waiting) },
+        InboundMailResult { error: Some("no".to_owned()), tries: 2, ..done(2, InboundState::Waiting) },
     ] {
         assert!(settle(store, one).await);
     }
@@ -90,7 +90,7 @@ pub async fn picture(store: &Shared, tenant: &TenantId) -> Vec<String> {
     ];
     for view in store.inbound(tenant, &InboundFilter::default(), None, 99).await.unwrap() {
         let raw = store.inbound_raw(tenant, view.uid).await.unwrap();
-        let bytes = raw.as_ref().and_then(Body::inline).map(|raw| (raw.len(), raw.first().copied()));
+        let bytes = raw.as_ref().and_then(StoredBody::inline).map(|raw| (raw.len(), raw.first().copied()));
         lines.push(format!("{:?} {bytes:?}", store.inbound_one(tenant, view.uid).await.unwrap()));
     }
     let sent = crate::conformance::sample::uid(at(0), 700);

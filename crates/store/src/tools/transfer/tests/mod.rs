@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use self::sample_data::{furnish, picture};
-use super::{Address, CopyError, Report, Role, TABLES, copy};
+use super::{DatabaseAddress, TABLES, TransferError, TransferReport, TransferRole, copy};
 use crate::{
     conformance::{
         Shared, journal,
@@ -23,7 +23,7 @@ use crate::{
     },
     driver::{mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore},
     error::StoreError,
-    port::{Nodes, Operate},
+    port::{NodeStore, OperationStore},
     record::NodeBeat,
 };
 
@@ -40,20 +40,20 @@ impl Street {
         Self { folder, postgres: PostgresDatabase::create(), mysql_url: MariaDb::shared().create_database() }
     }
 
-    fn file(&self, name: &str) -> Address {
-        Address::sqlite(self.folder.path().join(name))
+    fn file(&self, name: &str) -> DatabaseAddress {
+        DatabaseAddress::sqlite(self.folder.path().join(name))
     }
 
-    fn postgres(&self) -> Address {
+    fn postgres(&self) -> DatabaseAddress {
         address(&self.postgres.url())
     }
 
-    fn mysql(&self) -> Address {
+    fn mysql(&self) -> DatabaseAddress {
         address(&self.mysql_url)
     }
 
     /// A furnished file, and what is in it.
-    async fn furnished(&self) -> (Address, Vec<String>) {
+    async fn furnished(&self) -> (DatabaseAddress, Vec<String>) {
         let store = self.open_file("old.db").await;
         furnish(&store).await;
         let picture = picture(&store).await;
@@ -74,11 +74,11 @@ impl Street {
     }
 }
 
-fn address(url: &str) -> Address {
-    Address::parse(url, Role::Target).unwrap()
+fn address(url: &str) -> DatabaseAddress {
+    DatabaseAddress::parse(url, TransferRole::Target).unwrap()
 }
 
-async fn moved(from: &Address, to: &Address) -> Report {
+async fn moved(from: &DatabaseAddress, to: &DatabaseAddress) -> TransferReport {
     let mut last = (0, 0);
     let report = copy(from, to, &mut |progress| {
         assert!(progress.rows_done >= last.0, "{progress:?} after {last:?}");
@@ -92,10 +92,10 @@ async fn moved(from: &Address, to: &Address) -> Report {
 }
 
 /// Copies until this many pages are written, and then is gone, wherever that is.
-async fn cut_short(from: &Address, to: &Address, pages: usize) -> Option<Report> {
+async fn cut_short(from: &DatabaseAddress, to: &DatabaseAddress, pages: usize) -> Option<TransferReport> {
     let (cut, is_cut) = oneshot::channel();
     let (mut cut, mut before, mut written) = (Some(cut), None, 0);
-    let mut on_progress = |progress: super::Progress| {
+    let mut on_progress = |progress: super::TransferProgress| {
         written +=
             usize::from(before.replace(progress.rows_done).is_some_and(|rows| rows < progress.rows_done));
         if written == pages
@@ -182,7 +182,7 @@ async fn a_filled_target_is_refused_and_left_as_it_is() {
     for target in [street.postgres(), street.mysql(), street.file("new.db")] {
         moved(&old, &target).await;
         let again = copy(&old, &target, &mut |_| {}).await;
-        assert!(matches!(again, Err(CopyError::Filled("message"))), "{again:?}");
+        assert!(matches!(again, Err(TransferError::Filled("message"))), "{again:?}");
     }
     assert_eq!(street.postgres.run("SELECT to_regclass('copy_progress') IS NULL"), "t");
     assert_furnished(street.open_postgres().await, &picture).await;
@@ -206,7 +206,7 @@ async fn what_a_first_start_lays_down_is_replaced() {
     stage::open(&store).await;
     store.close().await;
     let refused = copy(&old, &street.mysql(), &mut |_| {}).await;
-    assert!(matches!(refused, Err(CopyError::Filled("account"))), "{refused:?}");
+    assert!(matches!(refused, Err(TransferError::Filled("account"))), "{refused:?}");
 }
 
 #[tokio::test]
@@ -218,7 +218,7 @@ async fn a_copy_is_not_mixed_with_another() {
     other.close().await;
     drop(other);
     let mixed = copy(&street.file("other.db"), &street.postgres(), &mut |_| {}).await;
-    let Err(CopyError::OtherSource(source)) = mixed else { panic!("{mixed:?}") };
+    let Err(TransferError::OtherSource(source)) = mixed else { panic!("{mixed:?}") };
     assert!(source.ends_with("old.db"), "{source}");
 
     // The source was started once more in between.
@@ -227,7 +227,7 @@ async fn a_copy_is_not_mixed_with_another() {
     store.close().await;
     drop(store);
     let stale = copy(&old, &street.postgres(), &mut |_| {}).await;
-    assert!(matches!(stale, Err(CopyError::Changed("event"))), "{stale:?}");
+    assert!(matches!(stale, Err(TransferError::Changed("event"))), "{stale:?}");
 }
 
 #[tokio::test]
@@ -235,7 +235,7 @@ async fn a_database_in_use_is_refused() {
     let street = Street::new();
     let in_use = street.open_file("old.db").await;
     let locked = copy(&street.file("old.db"), &street.postgres(), &mut |_| {}).await;
-    assert!(matches!(&locked, Err(CopyError::Open { role: Role::Source, .. })), "{locked:?}");
+    assert!(matches!(&locked, Err(TransferError::Open { role: TransferRole::Source, .. })), "{locked:?}");
     in_use.close().await;
     drop(in_use);
 
@@ -263,7 +263,9 @@ async fn a_database_in_use_is_refused() {
         copied = copying => copied,
         () = beating => unreachable!("it beats for ever"),
     };
-    let Err(CopyError::InUse { role: Role::Target, node: name }) = copied else { panic!("{copied:?}") };
+    let Err(TransferError::InUse { role: TransferRole::Target, node: name }) = copied else {
+        panic!("{copied:?}")
+    };
     assert_eq!(name, "host-1");
     store.strike(&[node.incarnation]).await.unwrap();
     store.close().await;
@@ -275,9 +277,9 @@ async fn a_source_that_is_none_is_not_made_into_one() {
     let street = Street::new();
     for nowhere in [street.file("missing.db"), street.postgres()] {
         let copied = copy(&nowhere, &street.mysql(), &mut |_| {}).await;
-        assert!(matches!(copied, Err(CopyError::NoSource(_))), "{copied:?}");
+        assert!(matches!(copied, Err(TransferError::NoSource(_))), "{copied:?}");
     }
     assert!(!street.folder.path().join("missing.db").exists());
     let same = copy(&street.mysql(), &street.mysql(), &mut |_| {}).await;
-    assert!(matches!(same, Err(CopyError::Same)), "{same:?}");
+    assert!(matches!(same, Err(TransferError::Same)), "{same:?}");
 }

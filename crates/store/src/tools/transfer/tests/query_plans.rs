@@ -2,12 +2,12 @@
 
 use super::{
     super::{ColumnKind, CopyDialect, TABLES, Value},
-    Address, Role, Street, moved,
+    DatabaseAddress, Street, TransferRole, moved,
 };
 
 /// The plan of a table's second page, as text.
-async fn plans(address: &Address) -> Vec<(&'static str, String)> {
-    let mut database = address.open(Role::Source).await.unwrap();
+async fn plans(address: &DatabaseAddress) -> Vec<(&'static str, String)> {
+    let mut database = address.open(TransferRole::Source).await.unwrap();
     let (explain, kinds): (_, &[ColumnKind]) = match database.dialect() {
         CopyDialect::Sqlite => {
             ("EXPLAIN QUERY PLAN", &[ColumnKind::Int, ColumnKind::Int, ColumnKind::Int, ColumnKind::Text])

@@ -1,7 +1,8 @@
 //! Notifications of every kind, and how the port shows them.
 
 use postway_domain::{
-    Subscriber, SubscriberKind, TenantId, message::Outcome, secret::Sealed, subscriber::EventFilter,
+    Subscriber, SubscriberKind, TenantId, message::AttemptOutcome, secret::SealedSecret,
+    subscriber::EventFilter,
 };
 
 use crate::{
@@ -12,8 +13,8 @@ use crate::{
         subscribers::{subscribe, webhook},
     },
     record::{
-        Call, Change, Changed, DirectoryChange, DueSubscriber, Expunge, FeedPosition, NotificationState,
-        Notified, ReportRequest,
+        ChangeResult, DirectoryChange, DueSubscriber, ExpungeRequest, FeedPosition, MessageChange,
+        NotificationCall, NotificationResult, NotificationState, ReportRequest,
     },
 };
 
@@ -29,7 +30,7 @@ pub async fn tell(store: &Shared) {
     let some = Subscriber {
         kind: SubscriberKind::Callback,
         events: EventFilter(vec!["email.sent".to_owned()]),
-        secrets: Some(Sealed(vec![0, 255])),
+        secrets: Some(SealedSecret(vec![0, 255])),
         description: Some("Größe".to_owned()),
         quiet_until: Some(at(99)),
         ..webhook(OTHER_TENANT, "some")
@@ -37,7 +38,7 @@ pub async fn tell(store: &Shared) {
     subscribe(store, some).await;
     subscribe(store, webhook(TENANT, "all")).await;
     for number in 60..70 {
-        let sample = Sample::new(number).state(postway_domain::State::Cancelled, None);
+        let sample = Sample::new(number).state(postway_domain::MessageState::Cancelled, None);
         stage::accept(store, sample).await;
     }
     journal::tell(store, at(60)).await;
@@ -45,14 +46,14 @@ pub async fn tell(store: &Shared) {
     let request = ReportRequest { lease: sample::lease(61, at(61)), now: at(61), wants: vec![(all, 5)] };
     let claimed = store.claim_notifications(request.clone()).await.unwrap();
     assert_eq!(claimed.len(), 5, "the last of them is still being called");
-    let call = Call {
+    let call = NotificationCall {
         at: at(62),
         latency_ms: 5,
         status: Some(503),
         request: "{\"größe\":1}".to_owned(),
         answer: "no\0".to_owned(),
     };
-    let notified = claimed.into_iter().zip(STATES).map(|(one, state)| Notified {
+    let notified = claimed.into_iter().zip(STATES).map(|(one, state)| NotificationResult {
         key: one.key,
         token: request.lease.token,
         at: at(63),
@@ -71,10 +72,13 @@ async fn vanish(store: &Shared) {
     stage::accept(store, Sample::new(81).from(OTHER_TENANT, ACCOUNT)).await;
     let key = sample::key(OTHER_TENANT, ACCOUNT);
     let claimed = store.claim(stage::request(&key, 62, at(64), 1, false)).await.unwrap().remove(0);
-    let failed = Change { exhausted: true, ..stage::outcome(&claimed, false, Outcome::Exhausted, at(65)) };
+    let failed = MessageChange {
+        exhausted: true,
+        ..stage::outcome(&claimed, false, AttemptOutcome::Exhausted, at(65))
+    };
     assert!(stage::apply(store, failed).await);
     journal::tell(store, at(66)).await;
-    let expunge = Expunge {
+    let expunge = ExpungeRequest {
         tenant: sample::other_tenant(),
         reported_before: at(9_000_000_000),
         unreported_before: at(9_000_000_000),
@@ -85,7 +89,7 @@ async fn vanish(store: &Shared) {
     assert_eq!(store.expunge(expunge).await.unwrap(), 1);
     assert!(store.tombstone(claimed.uid).await.unwrap().is_some());
     let gone = DirectoryChange::DeleteSubscriber(sample::other_tenant(), "nobody".parse().unwrap());
-    assert_eq!(stage::direct(store, gone).await, Changed::Missing);
+    assert_eq!(stage::direct(store, gone).await, ChangeResult::Missing);
 }
 
 /// What the port shows of one tenant's notifications.

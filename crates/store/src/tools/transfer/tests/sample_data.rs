@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use postway_domain::{
-    AccountLimits, DkimAlgorithm, DkimKey, KnownRecipient, MessageUid, PersonalDigest, Priority, RecipientId,
-    RecipientKey, Template, TenantId,
+    AccountLimits, DkimAlgorithm, DkimKey, KnownRecipient, MessagePriority, MessageUid, PersonalDigest,
+    RecipientId, RecipientKey, Template, TenantId,
     id::{AuditId, SessionId},
-    message::Outcome,
-    secret::Sealed,
+    message::AttemptOutcome,
+    secret::SealedSecret,
 };
 
 use super::{inbound_data, reporting_data};
@@ -18,8 +18,8 @@ use crate::{
         suppress::suppression,
     },
     record::{
-        AuditEntry, BlobName, BlobRef, Body, Change, Changed, Circuit, DirectoryChange, Filter, MessageKey,
-        NewLink, Prepared, ScopeFilter, SuspensionScope,
+        AuditEntry, BlobName, BlobRef, ChangeResult, DirectoryChange, MessageChange, MessageFilter,
+        MessageKey, NewLink, OpenCircuit, PreparedMessage, ScopeFilter, StoredBody, SuspensionScope,
     },
 };
 
@@ -44,7 +44,7 @@ pub async fn furnish(store: &Shared) {
         stage::accept(store, Sample::new(number).content(|content| content.raw = raw.into())).await;
     }
     // No body at all, and bytes that are no text.
-    stage::accept(store, Sample::new(5_010).content(|content| content.raw = Body::EMPTY)).await;
+    stage::accept(store, Sample::new(5_010).content(|content| content.raw = StoredBody::EMPTY)).await;
     let raw = Bytes::from((0..=255).collect::<Vec<u8>>());
     stage::accept(store, Sample::new(5_011).content(|content| content.raw = raw.into())).await;
     prepare(store).await;
@@ -69,7 +69,7 @@ fn waiting(number: u32) -> Sample {
         });
     match number % 4 {
         0 => sample.from(OTHER_TENANT, OTHER_ACCOUNT).batch("spring"),
-        1 => sample.send_at(i64::from(number) * 1_000).priority(Priority::High),
+        1 => sample.send_at(i64::from(number) * 1_000).priority(MessagePriority::High),
         2 => sample.expires(i64::from(number) * 2_000).hold_in_doubt(),
         _ => sample.to("second@example.org").to("third@example.org"),
     }
@@ -79,7 +79,7 @@ fn waiting(number: u32) -> Sample {
 async fn settle(store: &Shared) {
     let mut sent = stage::accept_and_claim(store, Sample::new(1), 1).await;
     assert!(stage::commit_wire(store, &mut sent, at(1)).await);
-    let mut change = stage::outcome(&sent, true, Outcome::Sent, at(2));
+    let mut change = stage::outcome(&sent, true, AttemptOutcome::Sent, at(2));
     if let Some(attempt) = &mut change.attempt {
         attempt.reply = Some(sample::reply(250, "2.0.0 ok \0 queued"));
         attempt.provider_message_id = Some("Provider-1 ".to_owned());
@@ -88,11 +88,11 @@ async fn settle(store: &Shared) {
 
     let failed =
         stage::accept_and_claim(store, Sample::new(2).to("a@example.org").to("b@example.org"), 2).await;
-    let change = Change {
+    let change = MessageChange {
         exhausted: true,
         retries: Some(5),
         error: Some(r#"{"kind":"exhausted"}"#.to_owned()),
-        ..stage::outcome(&failed, false, Outcome::Exhausted, at(20))
+        ..stage::outcome(&failed, false, AttemptOutcome::Exhausted, at(20))
     };
     assert!(stage::apply(store, change).await);
 
@@ -115,7 +115,8 @@ async fn prepare(store: &Shared) {
             content_type: "application/pdf".to_owned(),
             expires_at: at(99),
         };
-        let prepared = Prepared { links: vec![file], ..preparation::composed("Subject: linked\r\n\r\n") };
+        let prepared =
+            PreparedMessage { links: vec![file], ..preparation::composed("Subject: linked\r\n\r\n") };
         assert!(stage::apply(store, preparation::done(&one, prepared, at(1))).await);
     }
     stage::accept(store, Sample::new(34).uncomposed("{}", None)).await;
@@ -123,13 +124,13 @@ async fn prepare(store: &Shared) {
     let settled = Some(r#"{"größe":1}"#);
     stage::accept(store, Sample::new(30).uncomposed("{\"to\":\"größe\"}", settled)).await;
     let large = Sample::new(31).uncomposed("", None).content(|content| {
-        content.payload = Some(Body::Blob(blob(1)));
+        content.payload = Some(StoredBody::Blob(blob(1)));
         content.sensitive = true;
     });
     stage::accept(store, large.created(9_000_000)).await;
     let known = RecipientId::from_bytes([7; 16]);
     let elsewhere = Sample::new(32).send_at(9_000_000).known(known);
-    stage::accept(store, elsewhere.content(|content| content.raw = Body::Blob(blob(2)))).await;
+    stage::accept(store, elsewhere.content(|content| content.raw = StoredBody::Blob(blob(2)))).await;
     store.reserve_blob([9; 32], 99, at(5)).await.unwrap();
 }
 
@@ -151,7 +152,7 @@ async fn catalogue(store: &Shared) {
     let whole = KnownRecipient {
         external_id: Some("Größe ".to_owned()),
         name: Some("Ada".to_owned()),
-        personal_number: Some(Sealed(vec![0, 255])),
+        personal_number: Some(SealedSecret(vec![0, 255])),
         personal_number_digest: Some(PersonalDigest([5; 32])),
         personal_number_masked: Some("***1".to_owned()),
         ..recipients::recipient(TENANT, 7)
@@ -161,7 +162,7 @@ async fn catalogue(store: &Shared) {
         domain: "example.com".to_owned(),
         selector: "one".to_owned(),
         algorithm: DkimAlgorithm::Ed25519,
-        private: Sealed(vec![1, 2, 0]),
+        private: SealedSecret(vec![1, 2, 0]),
         public: "k=ed25519; p=AAAA".to_owned(),
         active: true,
         created_at: at(2),
@@ -178,7 +179,7 @@ async fn catalogue(store: &Shared) {
         ),
         DirectoryChange::CreateDkimKey(key),
     ] {
-        assert_eq!(stage::direct(store, change).await, Changed::Done);
+        assert_eq!(stage::direct(store, change).await, ChangeResult::Done);
     }
 }
 
@@ -210,7 +211,7 @@ async fn manage(store: &Shared) {
     store.change(key, Some(entry)).await.unwrap();
     let bare =
         postway_domain::ApiKey { networks: vec![], expires_at: None, ..keys::key(OTHER_TENANT, "key-2", 4) };
-    let circuit = Circuit {
+    let circuit = OpenCircuit {
         key: sample::key(TENANT, OTHER_ACCOUNT),
         code: "auth_failed".to_owned(),
         reason: "535 \0 Größe".to_owned(),
@@ -277,9 +278,9 @@ async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
 }
 
 /// Enough of a body to distinguish it from another.
-fn digest(body: Option<Body>) -> String {
+fn digest(body: Option<StoredBody>) -> String {
     match body {
-        Some(Body::Inline(bytes)) => {
+        Some(StoredBody::Inline(bytes)) => {
             format!("{} bytes, {}", bytes.len(), bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>())
         }
         other => format!("{other:?}"),
@@ -301,7 +302,7 @@ pub async fn picture(store: &Shared) -> Vec<String> {
         lines.extend(inbound_data::picture(store, &tenant).await);
         let mut before: Option<MessageUid> = None;
         loop {
-            let page = store.messages(&tenant, &Filter::default(), before, 500).await.unwrap();
+            let page = store.messages(&tenant, &MessageFilter::default(), before, 500).await.unwrap();
             let Some(last) = page.last() else { break };
             before = Some(last.uid);
             for summary in page {
@@ -313,7 +314,7 @@ pub async fn picture(store: &Shared) -> Vec<String> {
             }
         }
         for tag in ["tag 3", "Größe", "größe ", "GRÖSSE"] {
-            let filter = Filter { tag: Some(tag.into()), ..Filter::default() };
+            let filter = MessageFilter { tag: Some(tag.into()), ..MessageFilter::default() };
             let found = store.messages(&tenant, &filter, None, 500).await.unwrap();
             lines.push(format!("{} messages with {tag}", found.len()));
         }

@@ -6,7 +6,7 @@ use super::{Rig, on_each};
 use crate::{
     conformance::{sample::Sample, stage},
     driver::mysql::MysqlStore,
-    tools::views::{self, Database, Plan, ViewsError, install, remove, script},
+    tools::views::{self, ViewsDatabase, ViewsError, ViewsPlan, install, remove, script},
 };
 
 on_each! {
@@ -21,26 +21,26 @@ on_each! {
 async fn installing_again_changes_nothing(rig: Rig) {
     stage::accept(&rig.store, Sample::new(1).client_id("one")).await;
     for _ in 0..2 {
-        assert_eq!(rig.install().await, views::schema(&rig.database, &Plan::default()).unwrap());
+        assert_eq!(rig.install().await, views::schema(&rig.database, &ViewsPlan::default()).unwrap());
         assert_eq!(rig.word("emails", "one").await, "READY");
     }
     // The store goes on beside them, and is opened over them.
     stage::accept(&rig.store, Sample::new(2).client_id("two")).await;
     assert_eq!(rig.word("messages", "two").await, "PENDING");
-    let statements = script(&rig.database, &Plan::default()).unwrap();
+    let statements = script(&rig.database, &ViewsPlan::default()).unwrap();
     assert!(!statements.contains('{') && !statements.contains('}'), "{statements}");
 }
 
 async fn another_place_can_be_named(rig: Rig) {
     // Test databases of MySQL share a server.
-    let schema = format!("{}_legacy", views::schema(&rig.database, &Plan::default()).unwrap());
-    let plan = Plan { schema: Some(schema.clone()), index: false };
+    let schema = format!("{}_legacy", views::schema(&rig.database, &ViewsPlan::default()).unwrap());
+    let plan = ViewsPlan { schema: Some(schema.clone()), index: false };
     assert_eq!(install(&rig.database, &plan).await.unwrap(), schema);
     let name = views::place(&rig.database, &plan).unwrap().name("email_logs");
     assert!(rig.rows(&format!("SELECT status FROM {name}")).await.is_empty());
     remove(&rig.database, &plan).await.unwrap();
     for wrong in ["", "a b", "a\"b", "a`b", "pg_views", &"x".repeat(64)] {
-        let plan = Plan { schema: Some(wrong.to_owned()), index: false };
+        let plan = ViewsPlan { schema: Some(wrong.to_owned()), index: false };
         assert!(matches!(install(&rig.database, &plan).await, Err(ViewsError::Name(_))), "{wrong}");
     }
 }
@@ -49,8 +49,8 @@ async fn another_place_can_be_named(rig: Rig) {
 async fn an_index_finds_messages_by_their_ids(mut rig: Rig) {
     let uid = stage::accept(&rig.store, Sample::new(1)).await;
     stage::accept(&rig.store, Sample::new(2).client_id("mine")).await;
-    let plan = Plan { index: true, ..Plan::default() };
-    if matches!(rig.database, Database::Sqlite(_)) {
+    let plan = ViewsPlan { index: true, ..ViewsPlan::default() };
+    if matches!(rig.database, ViewsDatabase::Sqlite(_)) {
         assert!(matches!(install(&rig.database, &plan).await, Err(ViewsError::Store(_))));
         rig = rig.without_store().await;
     }
@@ -62,23 +62,23 @@ async fn an_index_finds_messages_by_their_ids(mut rig: Rig) {
         assert_eq!(rig.word("email_outbox", &id).await, "VALIDATED");
     }
     let explain = match &rig.database {
-        Database::Sqlite(_) => "EXPLAIN QUERY PLAN",
-        Database::Postgres(_) => "SET enable_seqscan = off; EXPLAIN",
-        Database::Mysql(_) => "EXPLAIN FORMAT=JSON",
+        ViewsDatabase::Sqlite(_) => "EXPLAIN QUERY PLAN",
+        ViewsDatabase::Postgres(_) => "SET enable_seqscan = off; EXPLAIN",
+        ViewsDatabase::Mysql(_) => "EXPLAIN FORMAT=JSON",
     };
     for (view, key) in [("emails", "id"), ("email_statuses", "email_id"), ("messages", "id")] {
         let plan =
             rig.explained(explain, &format!("SELECT * FROM {} WHERE {key} = 'mine'", rig.view(view))).await;
         assert!(plan.contains("content_view_id"), "{view}: {plan}");
     }
-    if !matches!(rig.database, Database::Sqlite(_)) {
+    if !matches!(rig.database, ViewsDatabase::Sqlite(_)) {
         stage::accept(&rig.store, Sample::new(3).client_id("later")).await;
         assert_eq!(rig.word("email_logs", "later").await, "VALIDATED");
     }
     // Without a word about the index it stays, and is used.
     rig.install().await;
     assert_eq!(rig.word("emails", "mine").await, "READY");
-    remove(&rig.database, &Plan::default()).await.unwrap();
+    remove(&rig.database, &ViewsPlan::default()).await.unwrap();
     rig.install().await;
     assert_eq!(rig.word("emails", "mine").await, "READY");
 }
@@ -88,7 +88,7 @@ async fn a_migration_may_change_what_views_show(rig: Rig) {
     rig.install().await;
     stage::accept(&rig.store, Sample::new(1).client_id("mine")).await;
     match &rig.database {
-        Database::Sqlite(path) => {
+        ViewsDatabase::Sqlite(path) => {
             let mut conn = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
             sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut conn).await.unwrap();
             views::sqlite::put_views_aside(&mut conn).await.unwrap();
@@ -98,7 +98,7 @@ async fn a_migration_may_change_what_views_show(rig: Rig) {
             views::sqlite::recreate_views(&mut conn).await.unwrap();
             sqlx::raw_sql("COMMIT").execute(&mut conn).await.unwrap();
         }
-        Database::Postgres(url) => {
+        ViewsDatabase::Postgres(url) => {
             rig.run("GRANT SELECT ON postway_views.email_logs TO PUBLIC").await;
             let mut conn = PgConnection::connect(url).await.unwrap();
             let change = "ALTER TABLE content ALTER COLUMN request_id TYPE VARCHAR(2000)";
@@ -116,7 +116,7 @@ async fn a_migration_may_change_what_views_show(rig: Rig) {
                  WHERE oid = 'postway_views.email_logs'::regclass";
             assert_eq!(rig.rows(granted).await[0][0].as_deref(), Some("true"));
         }
-        Database::Mysql(url) => {
+        ViewsDatabase::Mysql(url) => {
             rig.run("ALTER TABLE attempt CHANGE duration_ms lasted BIGINT NOT NULL").await;
             rig.run("ALTER TABLE attempt CHANGE lasted duration_ms BIGINT NOT NULL").await;
             let view = rig.view("email_logs");
@@ -144,7 +144,7 @@ async fn nothing_can_be_written_through_a_view(rig: Rig) {
         ("email_events", "companyId"),
     ] {
         let (name, quote) =
-            (rig.view(view), if matches!(rig.database, Database::Mysql(_)) { '`' } else { '"' });
+            (rig.view(view), if matches!(rig.database, ViewsDatabase::Mysql(_)) { '`' } else { '"' });
         for statement in [
             format!("UPDATE {name} SET {quote}{column}{quote} = {quote}{column}{quote}"),
             format!("INSERT INTO {name} ({quote}{column}{quote}) VALUES (NULL)"),
@@ -159,15 +159,15 @@ async fn nothing_can_be_written_through_a_view(rig: Rig) {
 async fn what_was_removed_is_gone(rig: Rig) {
     rig.install().await;
     for _ in 0..2 {
-        remove(&rig.database, &Plan::default()).await.unwrap();
+        remove(&rig.database, &ViewsPlan::default()).await.unwrap();
     }
     let left = match &rig.database {
-        Database::Sqlite(_) => "SELECT name FROM sqlite_schema WHERE type = 'view'".to_owned(),
-        Database::Postgres(_) => {
+        ViewsDatabase::Sqlite(_) => "SELECT name FROM sqlite_schema WHERE type = 'view'".to_owned(),
+        ViewsDatabase::Postgres(_) => {
             "SELECT nspname::text FROM pg_namespace WHERE nspname = 'postway_views'".to_owned()
         }
-        Database::Mysql(_) => {
-            let schema = views::schema(&rig.database, &Plan::default()).unwrap();
+        ViewsDatabase::Mysql(_) => {
+            let schema = views::schema(&rig.database, &ViewsPlan::default()).unwrap();
             format!(
                 "SELECT CAST(schema_name AS CHAR) FROM information_schema.schemata WHERE schema_name = '{schema}'"
             )
@@ -181,16 +181,16 @@ async fn what_was_removed_is_gone(rig: Rig) {
 #[tokio::test]
 async fn a_migration_leaves_the_views_of_another_database_alone() {
     let one = Rig::mysql().await;
-    let Database::Mysql(url) = &one.database else { panic!("this is MySQL") };
+    let ViewsDatabase::Mysql(url) = &one.database else { panic!("this is MySQL") };
     let (head, socket) = url.split_once('?').unwrap();
     let (server, name) = head.rsplit_once('/').unwrap();
     let alike = name.replace('_', "x");
     one.run(&format!("CREATE DATABASE {alike}")).await;
-    let other = Database::parse(&format!("{server}/{alike}?{socket}")).unwrap();
-    let Database::Mysql(other_url) = &other else { panic!("this is MySQL") };
+    let other = ViewsDatabase::parse(&format!("{server}/{alike}?{socket}")).unwrap();
+    let ViewsDatabase::Mysql(other_url) = &other else { panic!("this is MySQL") };
     MysqlStore::migrate(other_url).await.unwrap();
     one.install().await;
-    install(&other, &Plan::default()).await.unwrap();
+    install(&other, &ViewsPlan::default()).await.unwrap();
     views::mysql::recreate_views(&mut MySqlConnection::connect(url).await.unwrap()).await;
     let definition = "SELECT CAST(view_definition AS CHAR) FROM information_schema.views WHERE table_name = 'emails' \
          AND table_schema = ";
@@ -205,7 +205,7 @@ async fn a_migration_leaves_the_views_of_another_database_alone() {
 #[tokio::test]
 async fn views_of_another_version_are_made_anew_with_their_grants() {
     let rig = Rig::postgres().await;
-    let Database::Postgres(url) = &rig.database else { panic!("this is PostgreSQL") };
+    let ViewsDatabase::Postgres(url) = &rig.database else { panic!("this is PostgreSQL") };
     rig.install().await;
     stage::accept(&rig.store, Sample::new(1).client_id("mine")).await;
     let reader = format!("reader_{}", url.rsplit('/').next().unwrap());
@@ -242,14 +242,14 @@ async fn views_of_another_version_are_made_anew_with_their_grants() {
 async fn views_that_are_not_ours_are_not_touched() {
     let rig = Rig::postgres().await;
     rig.run("CREATE SCHEMA app; CREATE VIEW app.messages AS SELECT 7 AS seven").await;
-    let plan = Plan { schema: Some("app".to_owned()), index: false };
+    let plan = ViewsPlan { schema: Some("app".to_owned()), index: false };
     let error = install(&rig.database, &plan).await.unwrap_err();
     assert!(matches!(&error, ViewsError::Taken { view, .. } if view == "messages"), "{error}");
     remove(&rig.database, &plan).await.unwrap();
     assert_eq!(rig.rows("SELECT seven::text FROM app.messages").await[0][0].as_deref(), Some("7"));
     rig.install().await;
     rig.run("CREATE VIEW app.sums AS SELECT count(*) AS n FROM postway_views.emails").await;
-    let error = remove(&rig.database, &Plan::default()).await.unwrap_err();
+    let error = remove(&rig.database, &ViewsPlan::default()).await.unwrap_err();
     assert!(matches!(&error, ViewsError::InUse { .. }), "{error}");
     assert!(error.to_string().contains("drop them first"), "{error}");
 }
@@ -258,12 +258,12 @@ async fn views_that_are_not_ours_are_not_touched() {
 #[tokio::test]
 async fn a_database_without_our_tables_is_refused() {
     let folder = tempfile::TempDir::new().unwrap();
-    let missing = Database::Sqlite(folder.path().join("none.db"));
-    assert!(matches!(install(&missing, &Plan::default()).await, Err(ViewsError::NotMigrated)));
+    let missing = ViewsDatabase::Sqlite(folder.path().join("none.db"));
+    assert!(matches!(install(&missing, &ViewsPlan::default()).await, Err(ViewsError::NotMigrated)));
     assert!(!folder.path().join("none.db").exists());
     let url = postway_testkit::mariadb::MariaDb::shared().create_database();
-    let empty = Database::parse(&url).unwrap();
-    assert!(matches!(install(&empty, &Plan::default()).await, Err(ViewsError::NotMigrated)));
+    let empty = ViewsDatabase::parse(&url).unwrap();
+    assert!(matches!(install(&empty, &ViewsPlan::default()).await, Err(ViewsError::NotMigrated)));
 }
 
 /// A user who may not create a database learns what to ask for, and may use an existing one.
@@ -279,24 +279,24 @@ async fn a_user_without_rights_is_told_what_to_do() {
          GRANT ALL ON `{name}`.* TO {name}@localhost; GRANT ALL ON {name}_given.* TO {name}@localhost"
     );
     sqlx::raw_sql(sqlx::AssertSqlSafe(grants)).execute(&mut root).await.unwrap();
-    let database = Database::parse(&format!("mysql://{name}@localhost/{name}?{socket}")).unwrap();
-    let error = install(&database, &Plan::default()).await.unwrap_err();
+    let database = ViewsDatabase::parse(&format!("mysql://{name}@localhost/{name}?{socket}")).unwrap();
+    let error = install(&database, &ViewsPlan::default()).await.unwrap_err();
     assert!(
         matches!(&error, ViewsError::Denied { schema, .. } if *schema == format!("{name}_views")),
         "{error}"
     );
-    let plan = Plan { schema: Some(format!("{name}_given")), index: false };
+    let plan = ViewsPlan { schema: Some(format!("{name}_given")), index: false };
     install(&database, &plan).await.unwrap();
 }
 
 #[test]
 fn a_wrong_address_is_refused() {
     for wrong in ["", "here", "sqlite://", "redis://h/0"] {
-        assert!(matches!(Database::parse(wrong), Err(ViewsError::Address)), "{wrong}");
+        assert!(matches!(ViewsDatabase::parse(wrong), Err(ViewsError::Address)), "{wrong}");
     }
-    let nameless = Database::parse("mysql://h").unwrap();
-    assert!(matches!(script(&nameless, &Plan::default()), Err(ViewsError::Address)));
-    let plan = Plan { index: true, ..Plan::default() };
-    let printed = script(&Database::parse("mariadb://h/mail").unwrap(), &plan).unwrap();
+    let nameless = ViewsDatabase::parse("mysql://h").unwrap();
+    assert!(matches!(script(&nameless, &ViewsPlan::default()), Err(ViewsError::Address)));
+    let plan = ViewsPlan { index: true, ..ViewsPlan::default() };
+    let printed = script(&ViewsDatabase::parse("mariadb://h/mail").unwrap(), &plan).unwrap();
     assert!(printed.contains("`mail_views`.`emails`") && printed.contains("`mail`.`message`"), "{printed}");
 }

@@ -2,7 +2,7 @@
 //! views.
 
 use super::*;
-use crate::{record::Body, tools::views::NOTICED_AFTER};
+use crate::{record::StoredBody, tools::views::NOTICED_AFTER};
 
 on_each! {
     a_request_can_be_read_once_the_store_has_noticed_the_views
@@ -19,7 +19,7 @@ fn request() -> String {
 fn sample(n: u32) -> Sample {
     let sample = Sample::new(n).content(|content| {
         content.raw = bytes::Bytes::from("as agreed\r\n".repeat(60)).into();
-        content.payload = Some(Body::Inline(request().into()));
+        content.payload = Some(StoredBody::Inline(request().into()));
     });
     sample.client_id(&format!("m-{n}"))
 }
@@ -44,9 +44,9 @@ async fn a_store_opens_on_a_database_with_views(rig: Rig) {
     let Rig { store, database, _folder, _postgres } = rig;
     drop(store);
     let store: Shared = match &database {
-        Database::Sqlite(path) => Arc::new(SqliteStore::open(path).await.unwrap()),
-        Database::Postgres(url) => Arc::new(PostgresStore::open(url).await.unwrap()),
-        Database::Mysql(url) => Arc::new(MysqlStore::open(url).await.unwrap()),
+        ViewsDatabase::Sqlite(path) => Arc::new(SqliteStore::open(path).await.unwrap()),
+        ViewsDatabase::Postgres(url) => Arc::new(PostgresStore::open(url).await.unwrap()),
+        ViewsDatabase::Mysql(url) => Arc::new(MysqlStore::open(url).await.unwrap()),
     };
     let rig = Rig { store, database, _folder, _postgres };
     stage::accept(&rig.store, sample(1)).await;

@@ -1,14 +1,14 @@
 //! Every state and every event has its word.
 
 use postway_domain::{
-    EventKind, InboundState, MessageUid, State, Subscriber,
+    EventKind, InboundState, MessageState, MessageUid, Subscriber,
     message::{
-        Outcome,
+        AttemptOutcome,
         reason::{pec_error, pec_error_code},
     },
     reference::{
-        Forwarded, Sense, Standing, Told, Trial, event_004, history_000, status_000, status_001, status_002,
-        status_004,
+        CallbackProgress, EventConsequence, ForwardOutcome, RetryExpectation, Status001Basis, event_004,
+        history_000, status_000, status_001, status_002, status_004,
     },
     subscriber::EventFilter,
 };
@@ -26,8 +26,9 @@ use crate::{
         subscribers::{subscribe, webhook},
     },
     record::{
-        BegunCall, BlobName, BlobRef, Body, Call, Change, Content, DueSubscriber, Finding, MessageKey,
-        NewEvent, NewInbound, NotificationState, Notified, ReportRequest, Routed, SuspensionScope,
+        BegunCall, BlobName, BlobRef, DueSubscriber, InboundMailResult, MessageChange, MessageContent,
+        MessageFinding, MessageKey, NewEvent, NewInbound, NotificationCall, NotificationResult,
+        NotificationState, ReportRequest, StoredBody, SuspensionScope,
     },
 };
 
@@ -52,7 +53,7 @@ on_each! {
 const DECADES_MS: i64 = 50 * 365 * 86_400_000;
 
 /// The name by which a state stands in the guide.
-fn name(state: State) -> String {
+fn name(state: MessageState) -> String {
     match state.wait() {
         Some(wait) => format!("`{}` (`{}`)", state.status().as_str(), wait.as_str()),
         None => format!("`{}`", state.status().as_str()),
@@ -64,9 +65,9 @@ fn the_guide_says_the_same() {
     let guide = include_str!("../../../../../../docs/guide/moving/views.md");
     for state in states() {
         let words = [
-            status_000(state, Told::No),
-            status_001(state, Standing::Plain),
-            status_004(state, Trial::Plain),
+            status_000(state, CallbackProgress::NotBegun),
+            status_001(state, Status001Basis::Plain),
+            status_004(state, RetryExpectation::Plain),
         ];
         let line = format!("| {} | {} |\n", name(state), words.join(" | "));
         assert!(guide.contains(&line), "{line}");
@@ -79,16 +80,16 @@ fn the_guide_says_the_same() {
         let row = rows.find(|row| row.len() == 4 && row[0].split(", ").any(|one| one == name(state)));
         let row = row.unwrap_or_else(|| panic!("the overview lacks {}", name(state)));
         let words = [
-            status_000(state, Told::No),
-            status_001(state, Standing::Plain),
-            status_004(state, Trial::Plain),
+            status_000(state, CallbackProgress::NotBegun),
+            status_001(state, Status001Basis::Plain),
+            status_004(state, RetryExpectation::Plain),
         ];
         for (cell, word) in row[1..].iter().zip(words) {
             assert_eq!(cell.split(';').next(), Some(word), "{}: {row:?}", name(state));
         }
     }
     for state in InboundState::ALL {
-        let line = format!("| `{}` | {} |\n", state.as_str(), status_002(state, Forwarded::Nothing));
+        let line = format!("| `{}` | {} |\n", state.as_str(), status_002(state, ForwardOutcome::Nothing));
         assert!(guide.contains(&line), "{line}");
     }
 }
@@ -104,10 +105,18 @@ async fn every_state_has_its_word_in_every_view(rig: Rig) {
         };
         let uid = stage::accept(&rig.store, sample).await;
         let id = id.unwrap_or(uid.to_string());
-        assert_eq!(rig.word("emails", &id).await, status_000(state, Told::No), "{state:?}");
-        assert_eq!(rig.word("messages", &id).await, status_001(state, Standing::Plain), "{state:?}");
-        assert_eq!(rig.word("email_outbox", &id).await, status_004(state, Trial::Plain), "{state:?}");
-        assert_eq!(rig.word("email_logs", &id).await, status_004(state, Trial::Plain), "{state:?}");
+        assert_eq!(rig.word("emails", &id).await, status_000(state, CallbackProgress::NotBegun), "{state:?}");
+        assert_eq!(rig.word("messages", &id).await, status_001(state, Status001Basis::Plain), "{state:?}");
+        assert_eq!(
+            rig.word("email_outbox", &id).await,
+            status_004(state, RetryExpectation::Plain),
+            "{state:?}"
+        );
+        assert_eq!(
+            rig.word("email_logs", &id).await,
+            status_004(state, RetryExpectation::Plain),
+            "{state:?}"
+        );
     }
     let all = rig.show("emails", &["id", "tenant_id"], "1 = 1", "1").await;
     assert_eq!(all.len(), states().count());
@@ -130,10 +139,10 @@ async fn every_event_is_told_or_left_out(rig: Rig) {
     let uid = rig.accept_with(Sample::new(1), EventKind::ALL).await;
     // The resolution is followed by a withdrawal, and the calls come after ends other than being sent.
     let sense = |kind| match kind {
-        EventKind::Notifying | EventKind::Notified => Sense::Failed,
-        _ => Sense::Plain,
+        EventKind::Notifying | EventKind::Notified => EventConsequence::Failed,
+        _ => EventConsequence::Plain,
     };
-    let listed = |words: fn(EventKind, Sense) -> Option<&'static str>| -> Vec<&str> {
+    let listed = |words: fn(EventKind, EventConsequence) -> Option<&'static str>| -> Vec<&str> {
         EventKind::ALL.iter().filter_map(|kind| words(*kind, sense(*kind))).collect()
     };
     let (of_000, of_004) = history(&rig, uid).await;
@@ -157,46 +166,46 @@ async fn what_an_event_led_to_is_told(rig: Rig) {
     for (n, state, kinds, of_000, of_004) in [
         (
             1,
-            State::Sent,
+            MessageState::Sent,
             vec![Scheduled, Sending, Scheduled],
             "READY PROCESSING READY",
             "SENT_ATTEMPT RETRY_SCHEDULED",
         ),
-        (2, State::Sent, vec![InDoubt, Resolved], "PROCESSING SENT", "SENT"),
-        (3, State::Failed, vec![InDoubt, Resolved], "PROCESSING FAILED", "FAILED"),
-        (4, State::Ready, vec![InDoubt, Resolved], "PROCESSING READY", "VALIDATED"),
+        (2, MessageState::Sent, vec![InDoubt, Resolved], "PROCESSING SENT", "SENT"),
+        (3, MessageState::Failed, vec![InDoubt, Resolved], "PROCESSING FAILED", "FAILED"),
+        (4, MessageState::Ready, vec![InDoubt, Resolved], "PROCESSING READY", "VALIDATED"),
         (
             5,
-            State::Sent,
+            MessageState::Sent,
             vec![Resolved, Sending, Sent],
             "READY PROCESSING SENT",
             "VALIDATED SENT_ATTEMPT SENT",
         ),
-        (6, State::Ready, vec![Resolved, Replayed], "FAILED READY", "FAILED VALIDATED"),
-        (7, State::Sent, vec![Accepted, Notifying, Notified], "ACCEPTED", "RECEIVED"),
+        (6, MessageState::Ready, vec![Resolved, Replayed], "FAILED READY", "FAILED VALIDATED"),
+        (7, MessageState::Sent, vec![Accepted, Notifying, Notified], "ACCEPTED", "RECEIVED"),
         (
             8,
-            State::Sent,
+            MessageState::Sent,
             vec![Sent, Notifying, Notified],
             "SENT CALLING-SENT-CALLBACK SENT-ACKNOWLEDGED",
             "SENT",
         ),
-        (9, State::Failed, vec![Failed, Notifying], "FAILED CALLING-FAILED-CALLBACK", "FAILED"),
+        (9, MessageState::Failed, vec![Failed, Notifying], "FAILED CALLING-FAILED-CALLBACK", "FAILED"),
         (
             10,
-            State::Sent,
+            MessageState::Sent,
             vec![Failed, Replayed, Sending, Notifying],
             "FAILED READY PROCESSING",
             "FAILED SENT_ATTEMPT VALIDATED",
         ),
         (
             11,
-            State::Accepted,
+            MessageState::Accepted,
             vec![Accepted, Validating, Scheduled, Validating, Invalid, Replayed],
             "ACCEPTED INTAKING ACCEPTED INTAKING INVALID ACCEPTED",
             "RECEIVED RECEIVED VALIDATION_FAILED",
         ),
-        (12, State::Ready, vec![Accepted, Validated, Ready], "ACCEPTED READY", "RECEIVED VALIDATED"),
+        (12, MessageState::Ready, vec![Accepted, Validated, Ready], "ACCEPTED READY", "RECEIVED VALIDATED"),
     ] {
         let uid = rig.accept_with(Sample::new(n).state(state, None), &kinds).await;
         let (found_000, mut found_004) = history(&rig, uid).await;
@@ -219,16 +228,16 @@ async fn every_delay_after_an_attempt_is_a_retry(rig: Rig) {
         )),
     };
     let held = stage::accept_and_claim(&rig.store, Sample::new(1), 1).await;
-    let change = stage::outcome(&held, false, Outcome::Held, at(2));
+    let change = stage::outcome(&held, false, AttemptOutcome::Returned, at(2));
     let events = vec![listed(EventKind::Ready, true)];
-    assert!(stage::apply(&rig.store, Change { due_at: Some(at(3)), events, ..change }).await);
+    assert!(stage::apply(&rig.store, MessageChange { due_at: Some(at(3)), events, ..change }).await);
     let mut doubts = Vec::new();
     for (n, due_at) in [(2, Some(at(3))), (3, None)] {
         let mut doubt = stage::accept_and_claim(&rig.store, Sample::new(n), i64::from(n)).await;
         assert!(stage::commit_wire(&rig.store, &mut doubt, at(1)).await);
-        let change = stage::outcome(&doubt, true, Outcome::Doubt, at(2));
+        let change = stage::outcome(&doubt, true, AttemptOutcome::InDoubt, at(2));
         let events = vec![listed(EventKind::InDoubt, due_at.is_some())];
-        assert!(stage::apply(&rig.store, Change { due_at, events, ..change }).await);
+        assert!(stage::apply(&rig.store, MessageChange { due_at, events, ..change }).await);
         doubts.push(doubt.uid);
     }
     for (uid, words) in [
@@ -250,9 +259,10 @@ async fn every_delay_after_an_attempt_is_a_retry(rig: Rig) {
     }
     // Given back only to be ended: every recipient is suppressed by now.
     let ended = stage::accept_and_claim(&rig.store, Sample::new(4), 4).await;
-    let change = stage::outcome(&ended, false, Outcome::Held, at(2));
+    let change = stage::outcome(&ended, false, AttemptOutcome::Returned, at(2));
     assert!(
-        stage::apply(&rig.store, Change { events: vec![listed(EventKind::Ready, false)], ..change }).await
+        stage::apply(&rig.store, MessageChange { events: vec![listed(EventKind::Ready, false)], ..change })
+            .await
     );
     let (_, words) = history(&rig, ended.uid).await;
     assert!(!words.contains(&"RETRY_SCHEDULED".to_owned()), "{words:?}");
@@ -274,7 +284,7 @@ async fn event_metadata(rig: &Rig, uid: MessageUid, word: &str) -> serde_json::V
 /// Those that passed, and the one that failed.
 async fn what_the_checks_found_is_told(rig: Rig) {
     rig.install().await;
-    let mut message = Sample::new(1).state(State::Invalid, None).build();
+    let mut message = Sample::new(1).state(MessageState::Invalid, None).build();
     let event = |kind, data: &str| NewEvent { kind, data: Some(data.to_owned()) };
     message.events = vec![
         event(EventKind::Validated, r#"{"checks":[{"check":"INTEGRITY","bytes":9}],"warnings":["w"]}"#),
@@ -335,13 +345,13 @@ async fn call(rig: &Rig, token: i64, ms: i64, state: NotificationState) {
     let token = sample::lease(token, now).token;
     let begun = claimed.iter().map(|one| BegunCall { key: one.key.clone(), token, at: now });
     assert!(rig.store.begin_calls(begun.collect()).await.unwrap().iter().all(|held| *held));
-    let notified = claimed.into_iter().map(|one| Notified {
+    let notified = claimed.into_iter().map(|one| NotificationResult {
         key: one.key,
         token,
         at: now,
         state,
         due_at: None,
-        call: Some(Call {
+        call: Some(NotificationCall {
             at: now,
             latency_ms: 1,
             status: Some(200),
@@ -350,7 +360,7 @@ async fn call(rig: &Rig, token: i64, ms: i64, state: NotificationState) {
         }),
         tells_history: true,
     });
-    let notified: Vec<Notified> = notified.collect();
+    let notified: Vec<NotificationResult> = notified.collect();
     if state != NotificationState::Calling {
         assert!(rig.store.settle_notifications(notified).await.unwrap().iter().all(|held| *held));
     }
@@ -365,8 +375,8 @@ async fn who_was_told_is_told(rig: Rig) {
     };
     subscribe(&rig.store, only_ends(webhook(TENANT, "hook"))).await;
     for (n, outcome, words) in [
-        (1, Outcome::Sent, ["SENT", "CALLING-SENT-CALLBACK", "SENT-ACKNOWLEDGED", "REPORTED"]),
-        (2, Outcome::Failed, ["FAILED", "CALLING-FAILED-CALLBACK", "FAILED-ACKNOWLEDGED", "REPORTED"]),
+        (1, AttemptOutcome::Sent, ["SENT", "CALLING-SENT-CALLBACK", "SENT-ACKNOWLEDGED", "REPORTED"]),
+        (2, AttemptOutcome::Failed, ["FAILED", "CALLING-FAILED-CALLBACK", "FAILED-ACKNOWLEDGED", "REPORTED"]),
     ] {
         let ms = i64::from(n) * 1_000_000;
         let uid = rig.end(Sample::new(n), outcome).await;
@@ -405,7 +415,7 @@ async fn who_was_told_is_told(rig: Rig) {
             ended.1
         );
     }
-    let given_up = rig.end(Sample::new(3), Outcome::Sent).await;
+    let given_up = rig.end(Sample::new(3), AttemptOutcome::Sent).await;
     tell(&rig.store, at(3_000_000)).await;
     call(&rig, 7, 3_000_000, NotificationState::Dead).await;
     assert_eq!(rig.word("emails", &given_up.to_string()).await, "SENT", "nobody is called any more");
@@ -415,12 +425,12 @@ async fn who_was_told_is_told(rig: Rig) {
 async fn files_have_paths_that_exist(rig: Rig) {
     rig.install().await;
     let blob = |byte: u8| BlobRef { name: BlobName { digest: [byte; 32], generation: 7 }, size: 9 };
-    let kept = |raw: Body, payload: Option<Body>| {
-        move |content: &mut Content| (content.raw, content.payload) = (raw, payload)
+    let kept = |raw: StoredBody, payload: Option<StoredBody>| {
+        move |content: &mut MessageContent| (content.raw, content.payload) = (raw, payload)
     };
-    let files = kept(Body::Blob(blob(0xab)), Some(Body::Blob(blob(0x0c))));
+    let files = kept(StoredBody::Blob(blob(0xab)), Some(StoredBody::Blob(blob(0x0c))));
     stage::accept(&rig.store, Sample::new(1).client_id("files").content(files)).await;
-    let inline = kept(Body::Inline("a".into()), Some(Body::Inline("{}".into())));
+    let inline = kept(StoredBody::Inline("a".into()), Some(StoredBody::Inline("{}".into())));
     stage::accept(&rig.store, Sample::new(2).client_id("inline").content(inline)).await;
     let columns = ["eml_file_path", "payload_file_path"];
     let (eml, payload) = (blob(0xab).name.to_string(), blob(0x0c).name.to_string());
@@ -432,11 +442,11 @@ async fn files_have_paths_that_exist(rig: Rig) {
 /// Beside the word, with what the report said.
 async fn a_bounce_is_told(rig: Rig) {
     rig.install().await;
-    let uid = rig.end(Sample::new(1), Outcome::Sent).await;
+    let uid = rig.end(Sample::new(1), AttemptOutcome::Sent).await;
     let key = watch(&rig.store, "bounces").await;
     register(&rig.store, page(&key, None, (5, 1), vec![mail(1)])).await;
     let one = take(&rig.store, 4, at(50), 1).await.remove(0);
-    let finding = |kind, bounce: Option<&str>, data: &str| Finding {
+    let finding = |kind, bounce: Option<&str>, data: &str| MessageFinding {
         message: uid,
         position: Some(0),
         kind,
@@ -456,7 +466,11 @@ async fn a_bounce_is_told(rig: Rig) {
         finding(EventKind::PecFailed, None, failure),
     ];
     assert!(
-        settle(&rig.store, Routed { findings, ..routed(&one, 4, InboundState::Routed, at(60_000)) }).await
+        settle(
+            &rig.store,
+            InboundMailResult { findings, ..routed(&one, 4, InboundState::Routed, at(60_000)) }
+        )
+        .await
     );
     let columns =
         ["status", "bounce_type", "bounce_code", "sent_ts", "pec_error", "bounce_reported_ts", "error_ts"];
@@ -500,7 +514,8 @@ async fn certified_mail_fails_in_the_words_of_its_provider(rig: Rig) {
         ])
         .map(|(n, (kind, data))| (n, kind, data))
     {
-        let mut message = Sample::new(n).client_id(&format!("pec-{n}")).state(State::Sent, None).build();
+        let mut message =
+            Sample::new(n).client_id(&format!("pec-{n}")).state(MessageState::Sent, None).build();
         message.events = vec![NewEvent { kind, data: data.map(str::to_owned) }];
         rig.store.accept(vec![message]).await.unwrap();
         let particulars: Value = data.map_or(Value::Null, |data| serde_json::from_str(data).unwrap());
@@ -524,9 +539,12 @@ async fn every_state_of_incoming_mail_has_its_word(rig: Rig) {
     let ends = [InboundState::Routed, InboundState::NoMatch, InboundState::Waiting, InboundState::Dead];
     let mut claimed = take(&rig.store, 4, at(1), 5).await.into_iter();
     for (one, to) in claimed.by_ref().zip(ends) {
-        let end =
-            Routed { error: Some("why".to_owned()), due_at: Some(at(9_000)), ..routed(&one, 4, to, at(2)) };
-        let end = Routed { due_at: end.due_at.filter(|_| to == InboundState::Waiting), ..end };
+        let end = InboundMailResult {
+            error: Some("why".to_owned()),
+            due_at: Some(at(9_000)),
+            ..routed(&one, 4, to, at(2))
+        };
+        let end = InboundMailResult { due_at: end.due_at.filter(|_| to == InboundState::Waiting), ..end };
         assert!(settle(&rig.store, end).await);
         state_of.push((one.imap_uid, to));
     }
@@ -537,7 +555,11 @@ async fn every_state_of_incoming_mail_has_its_word(rig: Rig) {
         let shown =
             rig.one("monitored_emails_tasks", &["status", "subject"], &format!("uid = {imap_uid}")).await;
         let subject = format!("Order {imap_uid} 📬");
-        assert_eq!(shown, [Some(status_002(state, Forwarded::Nothing).into()), Some(subject)], "{state:?}");
+        assert_eq!(
+            shown,
+            [Some(status_002(state, ForwardOutcome::Nothing).into()), Some(subject)],
+            "{state:?}"
+        );
     }
     // Tried once, with a date other than its arrival, and distinct from a mail with the same UID in a
     // renumbered folder.
@@ -573,14 +595,17 @@ async fn every_state_of_incoming_mail_has_its_word(rig: Rig) {
 async fn mail_is_forwarded_once_its_message_is_sent(rig: Rig) {
     rig.install().await;
     arrive(&rig, (1..=3).map(mail).collect()).await;
-    let sent = rig.end(Sample::new(1), Outcome::Sent).await;
-    let failed = rig.end(Sample::new(2), Outcome::Failed).await;
+    let sent = rig.end(Sample::new(1), AttemptOutcome::Sent).await;
+    let failed = rig.end(Sample::new(2), AttemptOutcome::Failed).await;
     let open = stage::accept(&rig.store, Sample::new(3)).await;
     let claimed = take(&rig.store, 4, at(1), 9).await;
     for (one, message) in claimed.iter().zip([sent, failed, open]) {
         // The first copy of each went out.
         let messages = vec![("copy".parse().unwrap(), sent), ("forward".parse().unwrap(), message)];
-        assert!(settle(&rig.store, Routed { messages, ..routed(one, 4, InboundState::Routed, at(2)) }).await);
+        assert!(
+            settle(&rig.store, InboundMailResult { messages, ..routed(one, 4, InboundState::Routed, at(2)) })
+                .await
+        );
     }
     let words = async || {
         let rows = rig.show("monitored_emails_tasks", &["status"], "1 = 1", "uid").await;
@@ -589,7 +614,7 @@ async fn mail_is_forwarded_once_its_message_is_sent(rig: Rig) {
     assert_eq!(words().await, ["forwarded", "error", "in_progress"]);
     let mut claimed = stage::claim(&rig.store, 5, at(3), 1).await.remove(0);
     assert!(stage::commit_wire(&rig.store, &mut claimed, at(3)).await);
-    assert!(stage::apply(&rig.store, stage::outcome(&claimed, true, Outcome::Sent, at(4))).await);
+    assert!(stage::apply(&rig.store, stage::outcome(&claimed, true, AttemptOutcome::Sent, at(4))).await);
     assert_eq!(words().await, ["forwarded", "error", "forwarded"]);
 }
 
@@ -597,15 +622,18 @@ async fn mail_is_forwarded_once_its_message_is_sent(rig: Rig) {
 async fn mail_whose_message_left_no_trace_is_not_called_forwarded(rig: Rig) {
     rig.install().await;
     arrive(&rig, (1..=4).map(mail).collect()).await;
-    let sent = rig.end(Sample::new(1), Outcome::Sent).await;
-    let failed = rig.end(Sample::new(2), Outcome::Failed).await;
+    let sent = rig.end(Sample::new(1), AttemptOutcome::Sent).await;
+    let failed = rig.end(Sample::new(2), AttemptOutcome::Failed).await;
     let open = stage::accept(&rig.store, Sample::new(3)).await;
     let gone = Sample::new(4).build().uid;
     let beside = [None, Some(sent), Some(open), Some(failed)];
     for (one, other) in take(&rig.store, 4, at(1), 9).await.iter().zip(beside) {
         let other = other.map(|uid| ("copy".parse().unwrap(), uid));
         let messages = other.into_iter().chain([("forward".parse().unwrap(), gone)]).collect();
-        assert!(settle(&rig.store, Routed { messages, ..routed(one, 4, InboundState::Routed, at(2)) }).await);
+        assert!(
+            settle(&rig.store, InboundMailResult { messages, ..routed(one, 4, InboundState::Routed, at(2)) })
+                .await
+        );
     }
     let rows = rig.show("monitored_emails_tasks", &["status"], "1 = 1", "uid").await;
     let words: Vec<_> = rows.into_iter().map(|mut row| row.remove(0).unwrap()).collect();
@@ -625,7 +653,7 @@ async fn bodies_are_shown_unless_they_are_sensitive(rig: Rig) {
     for (number, (id, sensitive, payload)) in (1..).zip(requests) {
         let sample = Sample::new(number).client_id(id).content(|content| {
             content.sensitive = sensitive;
-            content.payload = Some(Body::Inline(payload.to_vec().into()));
+            content.payload = Some(StoredBody::Inline(payload.to_vec().into()));
         });
         stage::accept(&rig.store, sample).await;
     }
