@@ -3,7 +3,7 @@
 //!
 //! Shown elsewhere: what moto's SES takes and a paused account (`ses.rs`), every error of SES (`crates/dispatch/tests/ses`),
 //! durability of what was received (`compat.rs`), one call of the door at a time (`crates/api/tests/compat/reference_004.rs`),
-//! every state and event in the views of each database (`crates/store/src/views/tests`), the graceful stop (`graceful_drain.rs`).
+//! every state and event in the views of each database (`crates/store/src/tools/views/tests`), the graceful stop (`graceful_drain.rs`).
 //!
 //! Each requirement under its number, with the tests that show it here and elsewhere: `requirements/004.md`.
 

@@ -142,7 +142,7 @@ pub(crate) async fn change(
             after.woken.extend(suspensions::accounts_in(session, tenant, scope).await?);
         }
     }
-    // Even what found nothing to do may have taken locks.
+    // Even a change that found nothing to do may have taken locks.
     after.wrote = true;
     Ok(changed)
 }

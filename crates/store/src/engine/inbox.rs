@@ -1,10 +1,11 @@
-//! What waits for a writer, and what a writer takes of it.
+//! The jobs that wait for a writer, and which of them a writer takes.
 //!
-//! Three kinds wait apart. Whoever sends has a connection open, so permissions and outcomes go first. Then come the jobs of the
-//! house: claims, reports, the directory and the like, some of each. New mail comes last, tenant by tenant in turns, so that one
-//! tenant's batches delay nobody else's mail. Neither of the two is left out of two transactions in a row.
+//! Three kinds of jobs wait apart. Sending has a connection open, so wire commits and outcomes go first. Then
+//! come internal jobs: claims, reporting, the directory and the like, some of each. New mail comes last,
+//! tenants in turns, so that one tenant's batches delay no other mail. Neither of the last two is left out of
+//! two transactions in a row.
 //!
-//! A writer takes what fits into one transaction and leaves the rest, which another may be idle for.
+//! A writer takes what fits into one transaction and leaves the rest to another writer, which may be idle.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,18 +17,19 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::{Job, Request, turns::JobTurns};
 
-/// Messages in one transaction; a job that brings more than that goes alone. Keeps a group's memory and time bounded.
+/// The most messages in one transaction; a larger job runs alone. This bounds the memory and time of a group.
 pub(super) const GROUP_MESSAGES_MAX: usize = 1_024;
-/// The same in bytes that go into rows.
+/// The most body bytes in one transaction.
 pub(super) const GROUP_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What a message costs at least when tenants take turns, in bytes.
 const MESSAGE_COST: usize = GROUP_BYTES_MAX / GROUP_MESSAGES_MAX;
-/// Jobs of one kind that may wait for a writer; who brings more waits outside. What is urgent is bounded by the mail in flight.
+/// The most jobs of one kind that may wait for a writer; further callers wait outside. Urgent jobs are
+/// bounded by the mail in flight.
 const QUEUE_JOBS_MAX: usize = 8_192;
-/// The same of one tenant's new mail, so that others find a place.
+/// The most jobs of one tenant's new mail, so that other tenants find a slot.
 const TENANT_JOBS_MAX: usize = 1_024;
 
-/// How large a job is.
+/// The size of a job.
 #[derive(Clone, Copy, Default)]
 pub(super) struct JobSize {
     pub messages: usize,
@@ -42,7 +44,7 @@ impl JobSize {
         }
     }
 
-    /// Whether it is no more than one in so many parts of a group.
+    /// Whether it is at most this fraction of a group, given as a divisor.
     fn fits(self, parts: usize) -> bool {
         self.messages <= GROUP_MESSAGES_MAX / parts && self.bytes <= GROUP_BYTES_MAX / parts
     }
@@ -52,7 +54,7 @@ impl JobSize {
     }
 }
 
-/// Which of the three it waits with.
+/// The queue that a job waits in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum JobQueue {
     Urgent,
@@ -60,7 +62,7 @@ enum JobQueue {
     Mail(TenantId),
 }
 
-/// Whose job of the house it is.
+/// The owner of an internal job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum JobOwner {
     Dispatch,
@@ -68,7 +70,7 @@ enum JobOwner {
     Housekeeping,
     Reports,
     Inbound,
-    /// A change that a key of this tenant asked for.
+    /// A change requested with a key of this tenant.
     Tenant(TenantId),
 }
 
@@ -90,13 +92,13 @@ fn queue_of(job: &Job) -> JobQueue {
     }
 }
 
-/// What waits, by kind.
+/// The waiting jobs, by kind.
 #[derive(Default)]
 struct WaitingJobs {
     urgent: VecDeque<Request>,
     house: JobTurns<JobOwner, Request>,
     mail: JobTurns<TenantId, Request>,
-    /// Who was left out of the last transaction.
+    /// The kind that was left out of the last transaction.
     owed: Option<Owed>,
 }
 
@@ -114,7 +116,7 @@ struct JobGroup {
 }
 
 impl JobGroup {
-    /// Whether a job has room in it; one that is larger than a group has it alone.
+    /// Whether a job fits into the group; one that is larger than a group fits only alone.
     fn has_room(&self, request: &Request) -> bool {
         self.requests.is_empty() || self.size.plus(request.size).fits(1)
     }
@@ -131,7 +133,8 @@ impl WaitingJobs {
     fn push(&mut self, queue: JobQueue, request: Request) {
         match queue {
             JobQueue::Urgent => self.urgent.push_back(request),
-            // A job each, whatever it is about: a claim for many is not asked to wait for as many changes.
+            // Each job counts as one, whatever its size: a claim for many messages does not wait for as many
+            // changes.
             JobQueue::House(owner) => self.house.push(owner, 1, request),
             JobQueue::Mail(tenant) => self.mail.push(tenant, request.size.cost(), request),
         }
@@ -141,7 +144,8 @@ impl WaitingJobs {
         self.urgent.is_empty() && self.house.is_empty() && self.mail.is_empty()
     }
 
-    /// Takes a transaction's worth. Where somebody else is idle, what is urgent is left alone with nothing that it would wait for.
+    /// Takes the jobs of one transaction. If another writer is idle, urgent jobs go without others that would
+    /// delay them.
     fn take(&mut self, is_other_idle: bool) -> Vec<Request> {
         let mut group = JobGroup::default();
         if is_other_idle && !self.urgent.is_empty() {
@@ -158,7 +162,8 @@ impl WaitingJobs {
         let is_urgent = !self.urgent.is_empty();
         self.take_urgent(&mut group);
         house += self.take_house(&mut group, 1);
-        // Beside what is urgent new mail has half of the room, so that a large batch goes apart from it.
+        // Beside urgent jobs new mail gets half of the capacity, so that a large batch goes in another
+        // transaction.
         if owed.is_some() || !is_urgent {
             mail += self.take_mail(&mut group, 1);
         } else {
@@ -188,8 +193,8 @@ impl WaitingJobs {
     }
 }
 
-/// Takes jobs as long as they fit, and are no more than one in so many parts of a group; how many. The first that an empty group
-/// is offered fits anyway.
+/// Takes jobs as long as they fit, and are at most the given fraction of a group. Returns their number. The
+/// first job offered to an empty group always fits.
 fn take_turns<W: Eq + std::hash::Hash>(
     turns: &mut JobTurns<W, Request>,
     group: &mut JobGroup,
@@ -212,23 +217,23 @@ fn take_turns<W: Eq + std::hash::Hash>(
 struct InboxState {
     waiting: WaitingJobs,
     is_closed: bool,
-    /// Writers that are there, and those of them that have nothing to do.
+    /// The number of writers, and of idle ones.
     writers: usize,
     idle: usize,
 }
 
-/// Shared by the writers and by all who ask them.
+/// Shared by the writers and their callers.
 pub(super) struct Inbox {
     inner: Mutex<InboxState>,
     arrived: Notify,
     places: QueuePlaces,
 }
 
-/// No writer is there any more.
+/// All writers have ended.
 pub(super) struct Closed;
 
 impl Inbox {
-    /// For so many writers.
+    /// An inbox for this number of writers.
     pub fn new(writers: usize) -> Self {
         Self {
             inner: Mutex::new(InboxState { writers, ..InboxState::default() }),
@@ -238,11 +243,11 @@ impl Inbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, InboxState> {
-        // Every critical section leaves the queues whole, so a poisoned lock is still good.
+        // Every critical section leaves the queues consistent, so a poisoned lock is still usable.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves a job to the writers, as soon as there is a place for it.
+    /// Queues a job for the writers, as soon as there is a slot for it.
     pub async fn push(&self, mut request: Request) -> Result<(), Closed> {
         let queue = queue_of(&request.job);
         request.places = self.places.take(&queue).await?;
@@ -262,7 +267,7 @@ impl Inbox {
         self.lock().waiting.is_empty()
     }
 
-    /// A transaction's worth of jobs, as soon as there are any; none once it is closed and empty.
+    /// The jobs of one transaction, as soon as there are any; `None` once the inbox is closed and empty.
     pub async fn take(&self) -> Option<Vec<Request>> {
         loop {
             {
@@ -276,26 +281,27 @@ impl Inbox {
                     return Some(group);
                 }
                 if inner.is_closed {
-                    // Two who came here together may have been told by one notification.
+                    // Two waiting writers may have been woken by one notification.
                     self.arrived.notify_one();
                     return None;
                 }
                 inner.idle += 1;
             }
-            // A job that arrived since is not missed: its notification waits for whoever comes next.
+            // A job that arrived since is not missed: its notification waits for the next writer.
             self.arrived.notified().await;
             self.lock().idle -= 1;
         }
     }
 
-    /// Takes nothing more; the writers end when they have done what is there.
+    /// Accepts no more jobs; the writers end when they have done the queued ones.
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.arrived.notify_one();
         self.places.close();
     }
 
-    /// One writer less. What waits when the last one goes will not be done, and those who wait for it are told.
+    /// Removes a writer. Jobs that wait when the last writer ends are not done, and their callers get an
+    /// error.
     pub fn leave(&self) {
         let mut inner = self.lock();
         inner.writers -= 1;
@@ -341,7 +347,7 @@ impl QueuePlaces {
         if let Some(places) = tenants.get(tenant).and_then(Weak::upgrade) {
             return places;
         }
-        // Whoever has nothing waiting is forgotten some time.
+        // Owners without waiting jobs are forgotten after some time.
         if tenants.len() >= 2 * QUEUE_JOBS_MAX {
             tenants.retain(|_, places| places.strong_count() > 0);
         }

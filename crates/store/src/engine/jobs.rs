@@ -1,5 +1,6 @@
-//! One transaction's work: the jobs of a group, kind by kind, so that each kind is one set of statements. What is new
-//! first, then what became of older work, and claims after that, so that they see both.
+//! The work of one transaction: the jobs of a group, kind by kind, so that each kind is one set of
+//! statements. New messages come first, then the results of older work, and claims after that, so that they
+//! see both.
 
 use std::collections::BTreeSet;
 
@@ -120,8 +121,8 @@ pub(super) async fn do_jobs<E: WriteTransaction>(
     Ok(answers)
 }
 
-/// Reads what the group's tenants have suspended, which of its new mail's accounts there are, which of its new recipients are
-/// suppressed, and what is left for accounts that stand ready to take new mail.
+/// Reads the suspensions of the group's tenants, which accounts of its new mail exist, which of its new
+/// recipients are suppressed, and what is left of the limits of accounts with standing claims.
 async fn read_terms<E: WriteTransaction>(
     engine: &mut E,
     standing: &[AccountWant],
@@ -153,7 +154,7 @@ fn standing_wants(handover: &HandOver, accepts: &[&PackedMessage]) -> Vec<Accoun
     accounts_of(accepts).iter().filter_map(|key| handover.standing(key)).collect()
 }
 
-/// Accounts whose limits the group may use, or give back to.
+/// The accounts whose limits the group may debit or refund.
 fn limited_accounts(jobs: &[&Job], standing: &[AccountWant]) -> BTreeSet<AccountKey> {
     let wanted = jobs.iter().flat_map(|job| match job {
         Job::Claim(request) => request.wants.as_slice(),
@@ -168,7 +169,7 @@ fn limited_accounts(jobs: &[&Job], standing: &[AccountWant]) -> BTreeSet<Account
     limited.map(AccountWant::sender).chain(refunded).collect()
 }
 
-/// Which pauses matter.
+/// The suspensions that the group must know.
 fn question_of(jobs: &[&Job]) -> GateQuestion {
     let mut asked = GateQuestion::default();
     for job in jobs {
@@ -199,7 +200,7 @@ fn recipients_of(messages: &[&PackedMessage], gates: &SuspensionGates) -> Recipi
     recipients
 }
 
-/// The same of what was claimed.
+/// The recipients of claimed messages, of tenants that have a suppression list.
 fn claimed_recipients(claimed: &[ClaimedMessage], gates: &SuspensionGates) -> Recipients {
     let mut recipients = Recipients::new();
     for one in claimed.iter().filter(|one| gates.has_list(&one.lane.tenant)) {
@@ -238,7 +239,7 @@ async fn accept<E: WriteTransaction>(
     Ok(answers)
 }
 
-/// What is suspended gets no permission: a pause holds whatever has not left yet.
+/// Suspended mail gets no permission: a suspension applies to everything that has not left yet.
 async fn commit_wire<E: WriteTransaction>(
     engine: &mut E,
     commits: &[&WireCommit],

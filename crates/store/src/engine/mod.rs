@@ -1,11 +1,13 @@
 //! Group commit, the same for every database.
 //!
-//! Every write of the process goes through here. A writer takes what has arrived while its last commit ran, as far as it
-//! fits into one transaction ([`inbox`] says in which order), does it, and answers after the commit: so an fsync is shared by
-//! whoever came in time, and nobody waits on a timer. A transaction that others' locks undid is tried again. If a group fails for another reason, its jobs rerun
-//! one by one and only the guilty one is told; if the database is away, or may have done it, all are told.
+//! Every write of the process goes through here. A writer takes the jobs that arrived while its last commit
+//! ran, as far as they fit into one transaction ([`inbox`] says in which order), does them, and answers after
+//! the commit: jobs thus share an fsync, and no job waits for a timer. A transaction that a conflict undid is
+//! tried again. If a group fails for another reason, its jobs run again one by one, and only the failing one
+//! gets the error; if the database is unreachable, or may have committed, all of them do.
 //!
-//! What a database brings is an [`WriteTransaction`]: a connection that can do each kind of job set-wise inside a transaction.
+//! What a database brings is an [`WriteTransaction`]: a connection that can do each kind of job set-wise
+//! inside a transaction.
 
 mod directory_change;
 mod inbox;
@@ -44,14 +46,14 @@ use crate::{
     retention::RetainJob,
 };
 
-/// How often a transaction is tried that other transactions are in the way of.
+/// How often a transaction is tried if conflicts undo it.
 const CONFLICT_TRIES: u32 = 8;
 /// The longest pause before the second try; it doubles for each one after.
 const CONFLICT_PAUSE_MS: u64 = 30;
 /// The longest pause of all.
 const CONFLICT_PAUSE_MS_MAX: u64 = 1_000;
 
-/// Something to write.
+/// A write job.
 pub(crate) enum Job {
     Accept(Vec<PackedMessage>),
     WireCommit(Vec<WireCommit>),
@@ -60,17 +62,17 @@ pub(crate) enum Job {
     Prepare(PrepareRequest),
     /// Rare, and done one by one.
     Directory(Box<(DirectoryChange, Option<AuditEntry>)>),
-    /// The same.
+    /// Rare, and done one by one, too.
     Blobs(BlobJob),
-    /// The same.
+    /// Rare, and done one by one, too.
     Retain(RetainJob),
     Report(ReportJob),
     Inbound(InboundJob),
-    /// Nothing but the writing itself.
+    /// Writes nothing but a probe.
     Ping,
 }
 
-/// What came of a job.
+/// The answer to a job.
 pub(crate) enum JobAnswer {
     Accepted(Vec<Acceptance>),
     Held(Vec<bool>),
@@ -84,12 +86,12 @@ pub(crate) enum JobAnswer {
     Pinged,
 }
 
-/// A job, and whom to tell what came of it.
+/// A job, and where to send its answer.
 struct Request {
     job: Job,
     answer: oneshot::Sender<Result<JobAnswer, StoreError>>,
     size: JobSize,
-    /// Given up when it is answered: what a writer has in hand counts as waiting.
+    /// Released when the job is answered: jobs that a writer has taken count as waiting.
     places: Vec<OwnedSemaphorePermit>,
 }
 
@@ -101,7 +103,7 @@ impl Request {
 }
 
 impl Job {
-    /// How many messages it is about, about.
+    /// Roughly how many messages this job touches.
     fn messages(&self) -> usize {
         match self {
             Job::Accept(messages) => messages.len(),
@@ -116,7 +118,7 @@ impl Job {
         }
     }
 
-    /// How many bytes of bodies it writes into rows.
+    /// The number of body bytes that it writes into rows.
     fn bytes(&self) -> usize {
         match self {
             Job::Accept(messages) => messages.iter().map(PackedMessage::row_bytes).sum(),
@@ -168,7 +170,7 @@ impl<E: WriteTransaction> Writer<E> {
                     let _ = request.answer.send(Ok(answer));
                 }
             }
-            // What may be durable is not done again: each would meet its own rows.
+            // Jobs that may be durable are not run again: each would find its own rows.
             Err(error) if group.len() == 1 || matches!(error, StoreError::Unsettled(_)) => {
                 for request in group {
                     let _ = request.answer.send(Err(error.clone()));
@@ -178,7 +180,7 @@ impl<E: WriteTransaction> Writer<E> {
                 tracing::warn!(jobs = group.len(), %error, "a group commit failed; its jobs rerun one by one");
                 let mut away = None;
                 for request in group {
-                    // Each would find the same, and each might wait long for it.
+                    // The other jobs would fail the same way, and each might wait long for it.
                     if let Some(away) = &away {
                         let _ = request.answer.send(Err(StoreError::clone(away)));
                         continue;
@@ -194,7 +196,7 @@ impl<E: WriteTransaction> Writer<E> {
         }
     }
 
-    /// Commits, again where other transactions were in the way.
+    /// Commits, and tries again after a conflict.
     async fn commit(&mut self, jobs: &[&Job]) -> Result<Vec<JobAnswer>, StoreError> {
         let mut tries = 1;
         loop {
@@ -241,7 +243,7 @@ impl<E: WriteTransaction> Writer<E> {
             self.handover.park(parking.want, &parking.lease, parking.now);
         }
         if !after.changed.is_empty() {
-            // Before the hint, so that who hears it knows that what he has just read may be old.
+            // Before the hint, so that a woken reader knows that its copy may be stale.
             self.generation.fetch_add(1, Ordering::AcqRel);
         }
         after.changed.iter().for_each(|key| self.handover.withdraw(key));
@@ -264,14 +266,15 @@ fn is_away(error: &StoreError) -> bool {
     matches!(error, StoreError::Unavailable(_))
 }
 
-/// Full jitter, so that those who met once do not meet again: anything up to a bound that doubles. `dice` is random.
+/// Full jitter, so that transactions that conflicted once do not conflict again: anything up to a bound that
+/// doubles. `dice` is random.
 fn conflict_pause(tries: u32, dice: u64) -> Duration {
     let bound_ms = (CONFLICT_PAUSE_MS << (tries - 1).min(16)).min(CONFLICT_PAUSE_MS_MAX);
     Duration::from_millis(dice % (bound_ms + 1))
 }
 
-/// Splits writes into rounds of different messages: a set-wise update takes each message once, so a second write of the
-/// same message waits for the next round and sees the first. Gives the rounds as indexes.
+/// Splits writes into rounds of different messages: a set-wise update takes each message once, so a second
+/// write of the same message waits for the next round and sees the first. Returns the rounds as indexes.
 pub(crate) fn rounds(uids: impl ExactSizeIterator<Item = MessageUid>) -> Vec<Vec<usize>> {
     let mut nth: HashMap<MessageUid, usize> = HashMap::with_capacity(uids.len());
     let mut rounds: Vec<Vec<usize>> = Vec::new();

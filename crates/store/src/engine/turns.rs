@@ -1,18 +1,19 @@
-//! Turns: whose job is next where several have some waiting.
+//! Turns: whose job is next if several owners have jobs waiting.
 //!
-//! Self-clocked fair queueing. Each job carries the time, on a clock that runs with the work, at which it would be done if everybody
-//! had the same share; the one with the earliest is next. So whoever waits with one small job passes whoever has a thousand large
-//! ones in the queue, a large job comes up when the others have had as much, and nobody starves.
+//! Self-clocked fair queueing. Each job has the time, on a clock that advances with the work, at which it
+//! would be done if all owners had equal shares; the earliest is next. So one small job overtakes an owner
+//! with a thousand large ones, a large job runs when the others have had as much, and no owner starves.
 
 use std::{
     collections::{BTreeMap, HashMap},
     hash::Hash,
 };
 
-/// Whoever had a turn is remembered until so many more than there are jobs, because his next turn depends on it.
+/// An owner that had a turn is remembered until this many more owners than jobs are known, because its next
+/// turn depends on it.
 const REMEMBERED_SPARE: usize = 64;
 
-/// Jobs `J` of those who take turns, `W`.
+/// Jobs `J` of owners `W` that take turns.
 pub(super) struct JobTurns<W, J> {
     /// By when they would be done, then by arrival.
     waiting: BTreeMap<(u64, u64), J>,

@@ -1,9 +1,9 @@
-//! Whether a store can write, found out by writing.
+//! Checks that a store can write, by writing.
 //!
-//! Whoever routes traffic asks often, and any stranger may ask: so there is at most one write in [`EVERY`], and whoever
-//! comes in between gets its answer. What is written is gone again in the same transaction, which goes to the disk all
-//! the same. On SQLite it takes about the room of a small mail, in pages and in the log, so that a full disk shows here
-//! as soon as it shows there; a server's disk is the server's to fill, and a row is enough to ask it.
+//! Load balancers ask often, and so may strangers: so there is at most one write in [`EVERY`], and callers in
+//! between get its answer. What is written is removed in the same transaction, which still goes to the disk.
+//! On SQLite it takes about the space of a small mail, in pages and in the log, so that a full disk shows
+//! here as soon as it does for mail; on a server a row is enough.
 
 use std::{future::Future, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
 /// How long an answer is good for.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// In a table of few rows, under a name that nobody else has.
+/// In a table of few rows, under a name that nothing else uses.
 const WRITE: SqlText = SqlText::of_each(
     "INSERT INTO progress (name, position) VALUES (? || hex(zeroblob(16384)), 0)",
     "INSERT INTO progress (name, position) VALUES (?, 0)",
@@ -32,9 +32,9 @@ const REMOVE: SqlText = SqlText::of_each(
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[SqlText] = &[WRITE, REMOVE];
 
-/// Writes something, and takes it away again.
+/// Writes something, and removes it again.
 pub(crate) async fn write(session: &mut dyn SqlSession) -> Result<(), StoreError> {
-    // Nodes that are asked in the same moment must not wait for each other.
+    // Nodes that are asked at the same moment must not wait for each other.
     let name = format!("pulse-{:016x}", rand::random::<u64>());
     session.execute(WRITE, values![name.as_str()]).await?;
     session.execute(REMOVE, values![name]).await.map(drop)
@@ -45,7 +45,7 @@ pub(crate) async fn write(session: &mut dyn SqlSession) -> Result<(), StoreError
 pub(crate) struct WriteProbe(Mutex<Option<(Instant, Result<(), StoreError>)>>);
 
 impl WriteProbe {
-    /// The last answer while it is good, else what `write` finds. Who comes meanwhile waits for it.
+    /// The last answer while it is valid, else the result of `write`. Callers in the meantime wait for it.
     pub async fn feel(&self, write: impl Future<Output = Result<(), StoreError>>) -> Result<(), StoreError> {
         let mut last = self.0.lock().await;
         if let Some((at, answer)) = &*last

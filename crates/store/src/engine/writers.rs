@@ -1,4 +1,4 @@
-//! The way to the writers: what the rest of the store asks, and how it is told.
+//! The interface of the writers: requests from the rest of the store, and their answers.
 
 use std::{
     sync::{
@@ -28,7 +28,7 @@ use crate::{
     retention::RetainJob,
 };
 
-/// The way to the writers.
+/// The writers of a store.
 pub(crate) struct Writers {
     inbox: Arc<Inbox>,
     tasks: tokio::sync::Mutex<JoinSet<()>>,
@@ -49,8 +49,8 @@ impl Writers {
         writers
     }
 
-    /// Starts one writer on a thread of its own, for an engine that works where it is called. Between two groups it waits for the
-    /// inbox and for nothing else, so the runtime's other work neither delays it nor is delayed.
+    /// Starts one writer on its own thread, for an engine that blocks. Between two groups it waits for the
+    /// inbox only, so it neither delays the runtime's other work nor is delayed by it.
     pub fn start_on_thread(
         engine: impl WriteTransaction,
         handover: &Arc<HandOver>,
@@ -73,7 +73,7 @@ impl Writers {
         Ok(writers)
     }
 
-    /// The way to so many writers, none of which has started.
+    /// The interface for this number of writers, none of which has started.
     fn of(count: usize) -> Self {
         Self {
             inbox: Arc::new(Inbox::new(count)),
@@ -90,7 +90,7 @@ impl Writers {
         Writer { engine, handover: handover.clone(), commits, generation }
     }
 
-    /// Refuses all that comes from now on where the schema has left this program behind, or takes that back.
+    /// Refuses all later jobs if the schema is too new for this program, or ends the refusal.
     pub fn refuse_if_too_new(&self, writable: Result<(), StoreError>) -> Result<(), StoreError> {
         let too_new =
             writable.as_ref().err().filter(|error| matches!(error, StoreError::SchemaTooNew { .. }));
@@ -103,7 +103,7 @@ impl Writers {
         self.commits.load(Ordering::Relaxed)
     }
 
-    /// Finishes what was sent and lets the engines close.
+    /// Finishes the queued jobs and closes the engines.
     pub async fn close(&self) {
         self.inbox.close();
         while let Some(ended) = self.tasks.lock().await.join_next().await {
@@ -123,7 +123,7 @@ impl Writers {
         answered.await.map_err(|_| gone())?
     }
 
-    /// Stores new messages, whose bodies are packed at most as `packing` says, here and not by a writer.
+    /// Stores new messages. Their bodies are packed here and not by a writer, at most as `packing` says.
     pub async fn accept(
         &self,
         messages: Vec<NewMessage>,
@@ -209,7 +209,8 @@ impl Writers {
         audit: Option<AuditEntry>,
     ) -> Result<ChangeResult, StoreError> {
         let changed = self.ask(Job::Directory(Box::new((change, audit)))).await;
-        // Also where it failed: the answer to a commit may have been lost. What wakes an account has risen before.
+        // Also after a failure: the answer to a commit may have been lost. What wakes an account has risen
+        // before.
         self.generation.fetch_add(1, Ordering::AcqRel);
         match changed? {
             JobAnswer::Changed(changed) => Ok(changed),
@@ -217,14 +218,14 @@ impl Writers {
         }
     }
 
-    /// How often the directory was changed through here.
+    /// The number of directory changes through these writers.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 }
 
 impl Drop for Writers {
-    /// A writer with a thread of its own does not end with the runtime's tasks.
+    /// A writer with its own thread does not end with the runtime's tasks.
     fn drop(&mut self) {
         self.inbox.close();
     }

@@ -1,6 +1,7 @@
 //! Claiming, the same for every database: which lanes, how many of each, and for which recipients.
 //!
-//! What a database brings is [`DueWork`]: finding due lanes, leasing from one, and reading what belongs to the leased.
+//! Each database provides [`DueWork`]: finding due lanes, leasing from one, and reading what belongs to the
+//! leased messages.
 
 use std::collections::HashMap;
 
@@ -21,7 +22,7 @@ use crate::{
     record::{AccountKey, AccountWant, ClaimRequest, ClaimedMessage, ClaimedRecipient},
 };
 
-/// Lanes whose batches are asked about at once: mostly the first few fill the room.
+/// The number of lanes whose batches are looked up at once: mostly the first few fill the capacity.
 const LANES_ASKED: usize = 128;
 
 /// A recipient that is sent, pending or in doubt.
@@ -41,8 +42,8 @@ pub(crate) trait DueWork: Send {
         now: Time,
     ) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError>;
 
-    /// Finds and locks up to `limit` due messages of a lane, as they will be once [`DueWork::parts`] has leased them; their
-    /// recipients come with that.
+    /// Finds and locks up to `limit` due messages of a lane, as they will be once [`DueWork::parts`] has
+    /// leased them; their recipients come with that.
     async fn find_in(
         &mut self,
         request: &ClaimRequest,
@@ -51,11 +52,12 @@ pub(crate) trait DueWork: Send {
         limit: u32,
     ) -> Result<Vec<ClaimedMessage>, StoreError>;
 
-    /// Whether the next of a lane whose mail leaves in order may be taken: nobody has one of it. Holds the lane until the
-    /// transaction ends, so that of two nodes one finds it free.
+    /// Whether the next message of an ordered lane may be taken: none of it is leased. Locks the lane until
+    /// the transaction ends, so that only one of two nodes finds it free.
     async fn is_free(&mut self, id: LaneId, lane: &Lane) -> Result<bool, StoreError>;
 
-    /// Leases what was found, with events, and reads what belongs to it: recipients, in order, and whatever else is missing.
+    /// Leases the messages found, with events, and reads what belongs to them: recipients in order, and
+    /// whatever else is missing.
     async fn parts(
         &mut self,
         request: &ClaimRequest,
@@ -87,7 +89,7 @@ pub(crate) async fn claim(
     Ok(claimed)
 }
 
-/// Leases for one account, as far as the room goes that its limits leave.
+/// Leases for one account, as far as its capacity and limits allow.
 async fn claim_for(
     work: &mut (impl DueWork + WriteTransaction),
     request: &ClaimRequest,

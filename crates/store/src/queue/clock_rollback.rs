@@ -1,8 +1,9 @@
-//! Mail that is due only later because the clock was ahead when its time was set, and has been set back since. Lane by lane
-//! through the index of due work, in bounded slices.
+//! Mail that is due too late because the clock was ahead when its time was set, and has been set back since.
+//! Lane by lane through the index of due work, in bounded slices.
 //!
-//! Ready mail waits for nothing else, so right after a step all of it is due now. What waits for a retry or a resend is known by
-//! its time: none is due later than its account's longest delay from now. So is what waits to be prepared.
+//! `ready` mail waits for nothing else, so right after a clock step all of it is due now. Mail that waits for
+//! a retry or a resend is recognised by its time: none is due later than its account's longest delay from
+//! now. The same applies to mail that waits to be prepared.
 
 use postway_domain::{LaneRange, MessageStatus, Time, message::ScheduleReason};
 
@@ -58,8 +59,8 @@ static PULL_BEYOND: MultiRowSql = MultiRowSql {
         "lane l STRAIGHT_JOIN message m FORCE INDEX (message_due) ON m.due_lane = l.id WHERE TRUE"
     ),
 };
-/// Which rows wait for a time that the clock had: of a message that was not tried yet, or of one whose fetch was put off. Those of
-/// refused messages are never due, and stay so.
+/// The rows that wait for a time set by a clock that was ahead: messages not tried yet, or whose fetch was
+/// deferred. Those of refused messages are never due, and stay so.
 macro_rules! pull_preparation {
     ($from:literal) => {
         concat!(
@@ -101,7 +102,8 @@ pub(crate) async fn pull(
     Ok(if left < most { ChangeResult::Done } else { ChangeResult::Already })
 }
 
-/// Makes at most `limit` messages of each account due now whose next attempt is later than the account's latest time.
+/// Makes at most `limit` messages of each account due now whose next attempt is later than the account's
+/// latest time.
 pub(crate) async fn pull_beyond(
     session: &mut dyn SqlSession,
     latest: &[(AccountKey, Time)],
@@ -127,7 +129,7 @@ pub(crate) async fn pull_beyond(
     Ok(if pulled > 0 { ChangeResult::Done } else { ChangeResult::Already })
 }
 
-/// Makes so many messages due to be prepared now that a clock that was ahead has wait.
+/// Makes up to `limit` messages due for preparation now whose time was set by a clock that was ahead.
 pub(crate) async fn pull_preparation(
     session: &mut dyn SqlSession,
     now: Time,

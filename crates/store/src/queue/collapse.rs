@@ -1,7 +1,8 @@
-//! Collapse keys: a newer message takes the place of an older one that has not left yet.
+//! Collapse keys: a newer message supersedes an older one that has not left yet.
 //!
-//! One that may have left is not withdrawn, but it must not come after the newer one because its answer was lost: a doubt
-//! about it is held, also one that its attempt has yet to find. A retry of what was being sent is its own matter.
+//! A message that may have left is not withdrawn, but it must not be sent after the newer one because its
+//! answer was lost: a doubt about it is put on hold, also one that its attempt has yet to find. A retry of an
+//! attempt under way is not affected.
 
 use postway_domain::{
     MessageState, MessageStatus, MessageUid, RecipientStatus, Time,
@@ -16,7 +17,7 @@ use crate::{
     sql::{Row, SqlSession, SqlText, Value, decode, multi_row::MultiRow, values},
 };
 
-/// Takes the key's row, so that of two that come together the second sees the first.
+/// Locks the key's row, so that the second of two concurrent messages sees the first.
 const SUCCEED: SqlText = SqlText::or_mysql(
     "INSERT INTO collapse (tenant, name, uid) VALUES (?, ?, ?) \
      ON CONFLICT (tenant, name) DO UPDATE SET previous = collapse.uid, uid = excluded.uid",
@@ -37,22 +38,22 @@ static OUTDATE: MultiRow = MultiRow::new(
     ")",
 );
 
-/// Every text of this module, for tests that prepare them.
+/// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
 pub(crate) fn statements() -> [SqlText; 3] {
     [SUCCEED, PREVIOUS, OUTDATE.sample().into()]
 }
 
-/// What newer messages take the place of.
+/// The messages that newer ones supersede.
 #[derive(Default)]
 pub(crate) struct Superseded {
-    /// What withdraws it, where it has not left, or holds it, where it may have.
+    /// The changes that withdraw messages that have not left, and put on hold those that may have.
     pub changes: Vec<MessageChange>,
-    /// All of it that has not ended.
+    /// All superseded messages that are not final.
     pub older: Vec<MessageUid>,
 }
 
-/// What new messages with a key supersede. What is being sent is left alone; [`outdate`] is for that.
+/// The messages that new messages with a key supersede. Those being sent are left; [`outdate`] is for them.
 pub(crate) async fn superseded(
     session: &mut dyn SqlSession,
     messages: &[&PackedMessage],
@@ -74,8 +75,8 @@ pub(crate) async fn superseded(
     Ok(superseded)
 }
 
-/// Has a doubt about these held, now or whenever their attempt leaves one. After the changes, so that whatever was claimed
-/// before they could withdraw it is among them.
+/// Puts doubts about these messages on hold, now or when their attempt leaves one. Called after the changes,
+/// so that messages claimed before they could be withdrawn are included.
 pub(crate) async fn outdate(session: &mut dyn SqlSession, older: &[MessageUid]) -> Result<(), StoreError> {
     for (sql, run) in OUTDATE.runs(older) {
         let uids = run.iter().map(|uid| Value::from(uid.as_bytes())).collect();
@@ -99,7 +100,8 @@ fn read(row: &Row) -> Result<Older, StoreError> {
     })
 }
 
-/// Counts a message that entered a state because a newer one took its place: whoever accepts that one knows nothing of it.
+/// Counts a message that entered a state because a newer one superseded it: the caller that accepts the newer
+/// one does not know of it.
 pub(crate) fn count_entered(state: MessageStatus) {
     metrics::counter!("postway_state_transitions_total", "state" => state.as_str()).increment(1);
     if state.is_final() {
@@ -107,19 +109,19 @@ pub(crate) fn count_entered(state: MessageStatus) {
     }
 }
 
-/// A message whose place a newer one takes.
+/// A superseded message.
 pub(crate) struct Older {
     pub uid: MessageUid,
     pub state: MessageState,
     pub fence: WriteFence,
-    /// What there is beside its recipients that are still open.
+    /// The state of its recipients that are not open.
     pub rest: OtherRecipients,
     pub sensitive: bool,
     pub due_at: Option<Time>,
 }
 
-/// The change that withdraws an older message, where its state allows it. Only those still open are withdrawn; what waits
-/// to be sent again because it is in doubt waits for somebody's word instead.
+/// The change that withdraws an older message, if its state allows it. Only open recipients are withdrawn; a
+/// message that waits to be sent again because it is in doubt is put on hold instead.
 pub(crate) fn withdrawal(older: Older, by: &NewMessage) -> Option<MessageChange> {
     let input = match older.due_at {
         Some(_) if older.state == MessageState::InDoubt => TransitionInput::PutOnHold,

@@ -1,6 +1,6 @@
-//! Telling repeats from new messages, by idempotency key and client id, set-wise.
+//! Distinguishing repeats from new messages, by idempotency key and client id, set-wise.
 //!
-//! The same for every database; what each brings is a [`KeyTable`].
+//! The same for every database; each provides a [`KeyTable`].
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,25 +21,25 @@ pub(crate) struct Keyed<'m> {
     pub message: &'m PackedMessage,
     pub kind: DedupKind,
     pub key: &'m str,
-    /// What the key stands for.
+    /// The digest of the request.
     pub fingerprint: &'m [u8; 32],
 }
 
-/// Who holds a key: the digest of the request, and the message.
+/// The owner of a key: the digest of the request, and the message.
 pub(crate) type Winners = HashMap<(TenantId, i64, String), (Vec<u8>, MessageUid)>;
 
 /// The table of keys, inside the accept transaction.
 #[async_trait]
 pub(crate) trait KeyTable {
-    /// Inserts the keys that are free, or held by a tombstone whose time is over, and reads back who holds each. Of
-    /// two that want the same key the first wins.
+    /// Inserts the keys that are free, or taken by an expired tombstone, and reads the owner of each. Of two
+    /// messages with the same key the first wins.
     async fn claim_keys(&mut self, keyed: &[Keyed<'_>]) -> Result<Winners, StoreError>;
     /// Frees the keys of messages that are not stored after all.
     async fn drop_keys(&mut self, messages: &[&PackedMessage]) -> Result<(), StoreError>;
 }
 
-/// Finds out which messages repeat or contradict an earlier one, by index, and which have lost their account. A message that
-/// lost to one that was refused itself gets another round: the key is free again.
+/// Finds out which messages repeat or contradict an earlier one, by index, and which have lost their account.
+/// A message that lost its key to one that was refused itself is tried again: the key is free.
 pub(crate) async fn refuse_repeats(
     table: &mut impl KeyTable,
     messages: &[&PackedMessage],
@@ -69,7 +69,7 @@ struct Loss {
     refusal: Acceptance,
 }
 
-/// Settles the keys of whole calls first, then those of messages, then client ids.
+/// Settles the keys of batch calls first, then those of messages, then client ids.
 async fn settle_keys(
     table: &mut impl KeyTable,
     messages: &[&PackedMessage],
@@ -106,7 +106,7 @@ async fn settle_keys(
             table.drop_keys(&losers).await?;
         }
     }
-    // Last, because a repeat is answered with what was stored while the account was there.
+    // Last, because a repeat is answered with what was stored while the account existed.
     let open: HashSet<usize> = lost.iter().map(|loss| loss.index).collect();
     let is_homeless = |index: &usize| !open.contains(index) && !terms.has_account(messages[*index]);
     let homeless: Vec<usize> = round.iter().copied().filter(is_homeless).collect();
@@ -115,7 +115,7 @@ async fn settle_keys(
         let refused = |index| Loss { index, winner: messages[index].uid, refusal: Acceptance::AccountGone };
         lost.extend(homeless.into_iter().map(refused));
     }
-    // The key of a call that was with a message which is not stored goes to one that is.
+    // The key of a call whose first message is not stored goes to one that is.
     if lost.iter().any(|loss| messages[loss.index].batch_key.is_some()) {
         let kept = Pass::Batch.keyed(messages, round, &lost);
         if !kept.is_empty() {
@@ -171,7 +171,7 @@ const HOLDER: SqlText = SqlText::or_mysql(
      AND (expires_at IS NULL OR expires_at > ?)",
 );
 
-/// What accepting a message with these keys would find: the first of them that is held decides.
+/// What accepting a message with these keys would find: the first key that is taken decides.
 pub(crate) async fn seen_before(
     session: &mut dyn SqlSession,
     tenant: &TenantId,

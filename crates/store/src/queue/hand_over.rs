@@ -1,9 +1,8 @@
-//! Standing claims and wake-ups: the part of the port that lives in memory.
+//! Standing claims and wake-ups: the part of the port that is in memory.
 //!
-//! A dispatcher with free slots parks them here. The accept transaction takes a slot, stores the message as leased, and
-//! delivers it after the commit: the message is on its way with one fsync less and without being read back. The
-//! database stays the only queue: whatever is lost here with the process is leased in the database and comes back
-//! from there.
+//! A dispatcher with free slots registers them here. The accept transaction takes a slot, stores the message
+//! as leased, and delivers it after the commit, which saves an fsync and a read. The database stays the only
+//! queue: whatever is lost here with the process is leased in the database and is reclaimed from there.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -25,7 +24,7 @@ struct StandingClaim {
     incarnation: Incarnation,
     token: LeaseToken,
     lasts: Duration,
-    /// Its room is what is left of it.
+    /// The request; its capacity is what is left of it.
     want: AccountWant,
 }
 
@@ -34,11 +33,11 @@ struct HandOverState {
     standing: HashMap<AccountKey, StandingClaim>,
     delivered: Vec<ClaimedMessage>,
     woken: BTreeSet<AccountKey>,
-    /// Hints for other nodes, where there is a way to tell them.
+    /// Hints for other nodes, if the database can send them.
     to_tell: Option<BTreeSet<AccountKey>>,
 }
 
-/// Shared by a store's accept and claim paths. The lock is held for map operations only.
+/// Shared by a store's accept and claim paths. The lock is taken for map operations only.
 #[derive(Default)]
 pub struct HandOver {
     inner: Mutex<HandOverState>,
@@ -52,11 +51,11 @@ pub struct HandOver {
 
 impl HandOver {
     fn lock(&self) -> MutexGuard<'_, HandOverState> {
-        // Every critical section leaves the maps whole, so a poisoned lock is still good.
+        // Every critical section leaves the maps consistent, so a poisoned lock is still usable.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces an account's standing claim; one without room is none.
+    /// Replaces an account's standing claim; one without capacity removes it.
     pub fn park(&self, want: AccountWant, lease: &LeaseGrant, now: Time) {
         let mut inner = self.lock();
         if want.room == 0 {
@@ -67,7 +66,8 @@ impl HandOver {
         inner.standing.insert(want.key.clone(), StandingClaim { incarnation, token, lasts, want });
     }
 
-    /// Takes one slot, if one is parked on terms that are covered. They may have changed since they were last looked at.
+    /// Takes one slot, if there is a standing claim whose limits are covered. They may have changed since
+    /// they were read.
     pub fn take(
         &self,
         key: &AccountKey,
@@ -89,7 +89,7 @@ impl HandOver {
         Some((lease, want))
     }
 
-    /// On which terms an account stands ready, if it does.
+    /// The standing claim of an account, if it has one.
     pub fn standing(&self, key: &AccountKey) -> Option<AccountWant> {
         self.lock().standing.get(key).map(|standing| standing.want.clone())
     }
@@ -137,7 +137,7 @@ impl HandOver {
         self.hear(keys);
     }
 
-    /// The same, as another node said it.
+    /// Takes hints from another node.
     pub fn hear(&self, keys: impl IntoIterator<Item = AccountKey>) {
         let mut inner = self.lock();
         let before = inner.woken.len();
@@ -148,7 +148,7 @@ impl HandOver {
         }
     }
 
-    /// Waits for hints that other nodes should hear. From the first call on, they are collected.
+    /// Waits for hints to send to other nodes. They are collected from the first call on.
     pub async fn to_tell(&self) -> BTreeSet<AccountKey> {
         loop {
             let keys = std::mem::take(self.lock().to_tell.get_or_insert_default());
@@ -169,9 +169,9 @@ impl HandOver {
         self.on_preparation.notified().await;
     }
 
-    /// Hints that there may be something new to tell.
+    /// Hints that there may be something new to report.
     pub fn wake_reports(&self) {
-        // Many wait for it: everyone who does so now, and one who was busy.
+        // There are several waiters: all that wait now, and one that was busy.
         self.on_report.notify_waiters();
         self.on_report.notify_one();
     }
@@ -181,7 +181,7 @@ impl HandOver {
         self.on_report.notified().await;
     }
 
-    /// Hints that there may be mail to deal with.
+    /// Hints that there may be inbound mail to process.
     pub fn wake_inbound(&self) {
         self.on_inbound.notify_one();
     }

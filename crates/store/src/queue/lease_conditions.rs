@@ -1,4 +1,4 @@
-//! The terms on which a transaction may lease: what is suspended, what is suppressed, what is left of limits.
+//! The conditions under which a transaction may lease: suspensions, suppressions, and what is left of limits.
 
 use std::collections::BTreeSet;
 
@@ -14,37 +14,37 @@ use crate::{
 pub(crate) struct StandingSlot {
     pub lease: LeaseGrant,
     pub permit: Option<SendingPermit>,
-    /// The account that sends, where it is another.
+    /// The sending account, if it is not the lane's.
     pub via: Option<AccountId>,
 }
 
-/// What stands of a want after this much of its `room` was filled. Nothing does where all of it was: there may be older
-/// mail that waits for a limit, which newer mail must not overtake.
+/// What remains of a want after this much of its `room` was filled. Nothing remains if all of it was: there
+/// may be older mail that waits for a limit, which newer mail must not overtake.
 pub(crate) fn remainder(want: &AccountWant, room: u32, taken: usize) -> AccountWant {
     let taken = u32::try_from(taken).unwrap_or(u32::MAX);
     let left = if taken >= room { 0 } else { want.room.saturating_sub(taken) };
     AccountWant { room: left, ..want.clone() }
 }
 
-/// Read once per transaction, and used up by it.
+/// Read once per transaction, and debited by it.
 #[derive(Default)]
 pub(crate) struct LeaseConditions {
     pub gates: SuspensionGates,
     pub suppressed: SuppressedAddresses,
     pub allowances: Allowances,
-    /// Those of the new messages' accounts that there are. They stay until the transaction ends.
+    /// The existing accounts of the new messages. They are locked until the transaction ends.
     pub accounts: BTreeSet<AccountKey>,
 }
 
 impl LeaseConditions {
-    /// Whether there is an account to send a new message by, or nothing to send.
+    /// Whether a new message has an account to send it, or nothing to send.
     pub fn has_account(&self, message: &NewMessage) -> bool {
         let key =
             || AccountKey { tenant: message.lane.tenant.clone(), account: message.lane.account.clone() };
         message.state.status().is_final() || self.accounts.contains(&key())
     }
 
-    /// A slot of a standing claim, with its permit, for a message that may go at once.
+    /// A slot of a standing claim, with its permit, for a message that may be sent at once.
     pub fn take_slot(&mut self, handover: &HandOver, message: &NewMessage) -> Option<StandingSlot> {
         let key = AccountKey { tenant: message.lane.tenant.clone(), account: message.lane.account.clone() };
         if !self.gates.pass(&message.lane) {
@@ -58,9 +58,10 @@ impl LeaseConditions {
         Some(StandingSlot { lease, permit, via: want.via })
     }
 
-    /// How much of a want's room may be filled. What is beyond a limit that rejects is leased too, to be refused.
+    /// How much of a want's capacity may be filled. Mail beyond a rejecting limit is leased too, to be
+    /// refused.
     pub fn room(&self, want: &AccountWant) -> u32 {
-        // The lanes of an account that is suspended are closed; one that stands in has lanes of its own only.
+        // The lanes of a suspended account are closed; an account that stands in has only its own lanes.
         if !self.gates.may_send(&want.sender()) {
             return 0;
         }
@@ -80,7 +81,8 @@ impl LeaseConditions {
         self.gates.may_leave(commit)
     }
 
-    /// Gives claimed messages their sender and their permits, as far as they go; the rest is over the limit.
+    /// Gives claimed messages their sender and their permits, as far as permits last; the others are over the
+    /// limit.
     pub fn permit(&mut self, want: &AccountWant, claimed: &mut [ClaimedMessage]) {
         let sender = want.sender();
         for one in claimed {
@@ -92,7 +94,7 @@ impl LeaseConditions {
         }
     }
 
-    /// Takes suppressed recipients out of what was claimed.
+    /// Removes suppressed recipients from claimed messages.
     pub fn suppress(&self, claimed: &mut [ClaimedMessage]) {
         for one in claimed {
             let is_suppressed = |address: &str| self.suppressed.contains(&one.lane, address);
@@ -121,7 +123,7 @@ mod tests {
         handover.park(want, &sample::lease(1, at(0)), at(0));
     }
 
-    /// Another writer may park between a transaction's look at the limits and its look at the slots.
+    /// Another writer may register a standing claim between the reading of limits and the taking of slots.
     #[test]
     fn a_standing_claim_whose_limits_were_not_read_is_not_filled() {
         let (handover, message) = (HandOver::default(), Sample::new(1).build());

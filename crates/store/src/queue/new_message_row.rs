@@ -1,4 +1,4 @@
-//! A message on its way into the tables, whichever they are.
+//! A new message with everything its rows need, the same for every database.
 
 use postway_domain::{AccountId, EventKind, Lane, LaneId, MessageState, RecipientStatus, Time};
 
@@ -18,22 +18,22 @@ use crate::{
     },
 };
 
-/// The particulars of a first attempt's `sending` event.
+/// The data of a first attempt's `sending` event.
 const ATTEMPT_ONE: &str = "{\"attempt\":1}";
 
-/// A new message with its lane's id and, where a standing claim took it, the lease.
+/// A new message with its lane's id and, if a standing claim took it, the lease.
 pub(crate) struct JournalEntry<'m> {
     pub message: &'m PackedMessage,
     pub lane: LaneId,
     pub lease: Option<LeaseGrant>,
     permit: Option<SendingPermit>,
     via: Option<AccountId>,
-    /// Which recipients get no mail; empty where all do.
+    /// Whether each recipient is suppressed; empty if none is.
     suppressed: Vec<bool>,
 }
 
 impl<'m> JournalEntry<'m> {
-    /// On these terms; takes a slot of a standing claim where there is one for it.
+    /// Applies the lease conditions; takes a slot of a standing claim if there is one for it.
     pub fn new(
         message: &'m PackedMessage,
         lane: LaneId,
@@ -45,7 +45,7 @@ impl<'m> JournalEntry<'m> {
             .iter()
             .map(|recipient| terms.suppressed.contains(&message.lane, recipient.address.as_str()))
             .collect();
-        // One that starts at its end is not sent to anybody.
+        // A message that starts in a final state is not sent.
         if !suppressed.contains(&true) || message.state.status().is_final() {
             suppressed.clear();
         }
@@ -58,14 +58,13 @@ impl<'m> JournalEntry<'m> {
         entry
     }
 
-    /// Whether it could be sent at once. Slots are parked only where nothing else was due.
+    /// Whether it could be sent at once. Standing claims exist only if nothing else was due.
     fn could_go(&self) -> bool {
         let message = self.message;
         let due_now = message.due_at.is_some_and(|due| due <= message.created_at);
         let raw = message.content.raw.inline();
         let small = raw.is_some_and(|raw| raw.len() <= HANDOVER_BYTES_MAX);
-        // Whether a known recipient is still there is asked by a claim.
-        // What leaves in order waits for its turn.
+        // A claim checks whether a known recipient still exists, and ordered mail waits for its turn.
         self.state() == MessageState::Ready
             && due_now
             && small
@@ -73,12 +72,12 @@ impl<'m> JournalEntry<'m> {
             && !message.lane.is_ordered()
     }
 
-    /// Whether nobody is left to send it to.
+    /// Whether every recipient is suppressed.
     fn is_suppressed(&self) -> bool {
         !self.suppressed.is_empty() && self.suppressed.iter().all(|suppressed| *suppressed)
     }
 
-    /// Where a recipient starts.
+    /// The first status of a recipient.
     pub fn recipient_status(&self, position: usize) -> RecipientStatus {
         match self.suppressed.get(position) {
             Some(true) => RecipientStatus::Suppressed,
@@ -99,7 +98,7 @@ impl JournalEntry<'_> {
         }
     }
 
-    /// What its sender is answered.
+    /// The answer to its sender.
     pub fn acceptance(&self) -> Acceptance {
         match self.is_suppressed() {
             true => Acceptance::Suppressed,
@@ -121,7 +120,7 @@ impl JournalEntry<'_> {
         self.state() == MessageState::Accepted
     }
 
-    /// 1 where it is leased already, else 0.
+    /// 1 if it is leased already, else 0.
     pub fn attempt(&self) -> i64 {
         i64::from(self.lease.is_some())
     }
@@ -130,7 +129,8 @@ impl JournalEntry<'_> {
         1 + self.attempt()
     }
 
-    /// Its first events: one more where it is leased already, and another end where nobody is left to send it to.
+    /// Its first events: one more if it is leased already, and another final one if every recipient is
+    /// suppressed.
     pub fn events(&self) -> impl Iterator<Item = (EventKind, Option<&str>)> {
         let is_suppressed = self.is_suppressed();
         let first = self.message.events.iter().map(|event| (event.kind, event.data.as_deref()));
@@ -139,7 +139,7 @@ impl JournalEntry<'_> {
         kept.chain(end).chain(self.lease.map(|_| (EventKind::Sending, Some(ATTEMPT_ONE))))
     }
 
-    /// The rows that tell of them.
+    /// The rows of these events.
     pub fn event_rows(&self) -> Vec<EventRow<'_>> {
         let (uid, at) = (self.message.uid, self.message.created_at);
         let row = |seq, (kind, data), more| EventRow { uid, seq, at, kind, data, more };
@@ -152,7 +152,7 @@ impl JournalEntry<'_> {
         (1..).zip(self.events()).map(|(seq, event)| row(seq, event, None)).collect()
     }
 
-    /// One of its first events, as the journal has it.
+    /// One of its first events as a journal entry.
     pub fn happening(&self, seq: i64, kind: EventKind) -> AppendedEvent {
         AppendedEvent { uid: self.message.uid, seq, at: self.message.created_at, kind, to: self.state() }
     }
@@ -161,7 +161,7 @@ impl JournalEntry<'_> {
         self.events().count() as i64
     }
 
-    /// What the dispatcher gets, where a standing claim took it.
+    /// The claimed message for the dispatcher, if a standing claim took it.
     pub fn claimed(&self) -> Option<ClaimedMessage> {
         let (message, lease) = (self.message, self.lease?);
         let pending = (0..)

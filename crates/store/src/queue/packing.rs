@@ -1,10 +1,11 @@
-//! Bodies as rows keep them: the mail, and with it the request that brought it, compressed.
+//! Bodies as rows store them: the mail and the request that brought it, compressed.
 //!
-//! A request and the mail made of it say the same thing twice, so one frame holds both, the mail first. That is a third of the
-//! bytes, and several mails to a page of the database instead of one. Bodies too large for a row are blobs and stay as they are.
+//! A request and the mail made of it have the same content, so one frame has both, the mail first. That is a
+//! third of the bytes, and several mails to a page of the database instead of one. Bodies too large for a row
+//! are blobs and stay unchanged.
 //!
-//! Views for readers of other systems show requests and events as SQL, and no database can open a frame. So requests stay plain, and
-//! each event has its row, as long as views are installed ([`PackingPolicy`]).
+//! Views for readers of other systems show requests and events as SQL, and no database can open a frame. So
+//! requests stay plain, and each event has its row, as long as views are installed ([`PackingPolicy`]).
 
 use std::{
     cell::RefCell,
@@ -34,33 +35,33 @@ use crate::{
 const LEVEL: i32 = 1;
 /// Less than this is not worth a frame.
 const PACKED_BYTES_MIN: usize = 256;
-/// The most that a frame of ours can hold: a mail and its request, both as large as rows take them.
+/// The most that a frame can contain: a mail and its request, both as large as rows allow.
 const UNPACKED_BYTES_MAX: usize = 2 * INLINE_BYTES_MAX;
-/// How often it is looked whether views are installed.
+/// How often to check whether views are installed.
 pub(crate) const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(2);
-/// How long that may keep the messages that it is looked for.
+/// The longest that this check may delay messages.
 const LOOK_LASTS_MAX: Duration = Duration::from_secs(1);
-/// How long programs of an older version may go on reading rows beside this one: longer than it takes them to notice that the
-/// schema has left them behind, and to stop.
+/// How long programs of an older version may continue to read rows beside this one: longer than it takes them
+/// to notice that the schema is too new for them, and to stop.
 const OLD_READERS_LAST: Duration = Duration::from_secs(10);
 
-/// How the bodies of a row are kept. The discriminants are what the column holds.
+/// How the bodies of a row are stored. The discriminants are the values of the column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packing {
-    /// As they are.
+    /// Unpacked.
     Plain = 0,
     /// Mail and request in one frame, in the mail's column.
     Together = 1,
-    /// The mail in a frame, and the request as it is.
+    /// The mail in a frame, and the request unpacked.
     Mail = 2,
 }
 
-/// A message on its way to a writer, with its bodies as its row will keep them.
+/// A message on its way to a writer, with its bodies as its row will have them.
 pub(crate) struct PackedMessage {
     message: NewMessage,
     packing: Packing,
     frame: Vec<u8>,
-    /// The list of what follows its first event, if one row tells of all of them; it is still open.
+    /// The list of the events after its first, if they share a row; it is still open.
     followers: Option<String>,
 }
 
@@ -73,8 +74,8 @@ impl Deref for PackedMessage {
 }
 
 impl PackedMessage {
-    /// Packs as much as `most` says. A message that is not composed yet, or that may be prepared once more, keeps its request plain:
-    /// its mail is still to come.
+    /// Packs at most as `most` says. A message that is not composed yet, or that may be prepared again, keeps
+    /// its request plain: its mail is still to come.
     pub fn new(message: NewMessage, most: Packing) -> Self {
         let content = &message.content;
         let waits = matches!(
@@ -100,7 +101,7 @@ impl PackedMessage {
         self.message
     }
 
-    /// What the column of the mail holds.
+    /// The value of the mail's column.
     pub fn raw_column(&self) -> &[u8] {
         match self.packing {
             Packing::Plain => inline(&self.content.raw).unwrap_or_default(),
@@ -108,7 +109,7 @@ impl PackedMessage {
         }
     }
 
-    /// What the column of the request holds.
+    /// The value of the request's column.
     pub fn payload_column(&self) -> Option<&[u8]> {
         match self.packing {
             Packing::Plain | Packing::Mail => self.content.payload.as_ref().and_then(inline),
@@ -116,7 +117,7 @@ impl PackedMessage {
         }
     }
 
-    /// The list of what follows its first event, still open; none if each event is a row.
+    /// The list of the events after its first, still open; `None` if each event has a row.
     pub fn followers(&self) -> Option<&str> {
         self.followers.as_deref()
     }
@@ -125,13 +126,13 @@ impl PackedMessage {
         self.packing as i64
     }
 
-    /// How many bytes of bodies go into its row.
+    /// The number of body bytes in its row.
     pub fn row_bytes(&self) -> usize {
         self.raw_column().len() + self.payload_column().map_or(0, <[u8]>::len)
     }
 }
 
-/// A mail that was composed after it was accepted: what its column holds, and how.
+/// A mail that was composed after it was accepted: the value of its column, and its packing.
 pub(crate) fn pack_mail(raw: &StoredBody) -> (Packing, Vec<u8>) {
     let raw = inline(raw).unwrap_or_default();
     compress(&[raw]).map_or_else(|| (Packing::Plain, raw.to_vec()), |frame| (Packing::Mail, frame))
@@ -142,7 +143,7 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// One frame of all parts; none where that would save little.
+/// One frame of all parts; `None` if that would save little.
 fn compress(parts: &[&[u8]]) -> Option<Vec<u8>> {
     let size: usize = parts.iter().map(|part| part.len()).sum();
     if !(PACKED_BYTES_MIN..=UNPACKED_BYTES_MAX).contains(&size) {
@@ -159,7 +160,7 @@ fn compress(parts: &[&[u8]]) -> Option<Vec<u8>> {
     (frame.len() + size / 8 <= size).then_some(frame)
 }
 
-/// A body out of the bytes of its column: `len` bytes after `offset`, if they are in a frame.
+/// A body from the bytes of its column: `len` bytes after `offset`, if they are in a frame.
 pub(crate) fn unpack(column: Vec<u8>, packing: i64, offset: i64, len: i64) -> Result<Bytes, StoreError> {
     if packing == Packing::Plain as i64 {
         return Ok(column.into());
@@ -189,7 +190,7 @@ pub(crate) struct PackingPolicy {
     opened_at: Instant,
     packs_after: Duration,
     has_views: AtomicBool,
-    /// When to look again, in milliseconds after the opening.
+    /// When to check again, in milliseconds after the opening.
     next_look_ms: AtomicU64,
     look: tokio::sync::Mutex<()>,
 }
@@ -206,16 +207,16 @@ impl PackingPolicy {
         }
     }
 
-    /// For a database on a server, which others may have used before its schema came to know frames, unless these migrations made
-    /// all of it.
+    /// For a database on a server, which others may have used before its schema came to know frames, unless
+    /// these migrations made all of it.
     pub fn beside_others(applied: &[Migration], has_views: bool) -> Self {
         let is_new = applied.first().is_some_and(|first| first.version == 1);
         let packs_after = if is_new { Duration::ZERO } else { OLD_READERS_LAST };
         Self { packs_after, ..Self::alone(has_views) }
     }
 
-    /// What to pack at most. Asks `has_views` now and then; whoever comes meanwhile waits for the answer. When that fails or lasts, what
-    /// was known holds.
+    /// The most to pack. Calls `has_views` now and then; concurrent callers wait for the answer. If that
+    /// fails or takes long, the last answer applies.
     pub async fn most(&self, has_views: impl Future<Output = Result<bool, StoreError>>) -> Packing {
         if self.opened_at.elapsed() < self.packs_after {
             return Packing::Plain;

@@ -1,10 +1,11 @@
 //! Messages that wait to be prepared, the same for every SQL database.
 //!
-//! Each has a row beside the queue from its acceptance until it is composed or refused. The row says when it is due and
-//! what is known of it so far; the lease is the message's own, so that fences, lost leases and withdrawal are those of
-//! any other work. Dispatch does not see such a message: it has no `due_at` of its own. A message that ends in another
-//! way leaves its row behind, which the next claim that meets it removes. That of a refused one stays with it, and is never
-//! due: what was settled is known if somebody has the message prepared once more.
+//! Each has a row beside the queue from its acceptance until it is composed or refused. The row says when it
+//! is due and what is known so far; the lease is the message's own, so that fences, lost leases and
+//! withdrawal work as for any other message. Dispatch does not see such a message: its `due_at` is not set. A
+//! message that ends in another way leaves its row behind, and the next claim that meets the row removes it.
+//! The row of a refused message stays and is never due: what was decided is known if an operator has the
+//! message prepared again.
 
 use bytes::Bytes;
 use postway_domain::{
@@ -24,13 +25,13 @@ use crate::{
     sql::{Row, SqlSession, SqlText, Value, decode, multi_row::MultiRow, values},
 };
 
-/// How often one claim looks again because what it met had ended.
+/// How often one claim reads again because the messages it met had ended.
 const LOOKS_MAX: u32 = 4;
 /// When the row of a refused message is due: the last moment of the year 9999.
 const NEVER_MS: i64 = 253_402_300_799_999;
 
-/// The columns of due work, and which of it: being validated it is somebody's, expired it is housekeeping's, and what has
-/// ended is met so that it goes.
+/// The columns of due work, and its condition: a message being validated is leased, an expired one is for
+/// housekeeping, and one that has ended is met so that its row is removed.
 macro_rules! due {
     ($from:literal, $end:literal) => {
         concat!(
@@ -44,7 +45,8 @@ macro_rules! due {
     };
 }
 
-/// The state of every tenant's: its first, and its first after now. The order names the whole index, or MySQL would sort.
+/// For every tenant its first due row, and its first after now. The order names all columns of the index, or
+/// MySQL would sort.
 macro_rules! heads {
     ($from:literal) => {
         concat!(
@@ -64,7 +66,7 @@ macro_rules! heads {
 
 static ENTER: MultiRow =
     MultiRow::new("INSERT INTO preparation (uid, tenant, due_at, tries, settled) VALUES ", 5, "");
-/// What another writer has locked is its own.
+/// Skips rows that another writer has locked.
 pub(crate) const DUE: SqlText = SqlText::of_each(
     due!("preparation p CROSS JOIN message m ON m.uid = p.uid", ""),
     due!("preparation p JOIN message m ON m.uid = p.uid", " FOR UPDATE OF m SKIP LOCKED"),
@@ -88,7 +90,7 @@ const CONTENT: SqlText = SqlText::same(
 const LEAVE: SqlText = SqlText::same("DELETE FROM preparation WHERE uid = ?");
 const REFUSE: SqlText = SqlText::same("UPDATE preparation SET due_at = ? WHERE uid = ?");
 const AGAIN: SqlText = SqlText::same("UPDATE preparation SET due_at = ?, tries = 0 WHERE uid = ?");
-/// Of a message that was refused before rows stayed.
+/// For a message that was refused by a version that removed rows.
 const ENTER_AGAIN: SqlText = SqlText::same(
     "INSERT INTO preparation (uid, tenant, due_at, tries, settled) SELECT m.uid, m.tenant, ?, 0, NULL FROM message m \
      WHERE m.uid = ? AND NOT EXISTS (SELECT 1 FROM preparation p WHERE p.uid = m.uid)",
@@ -113,7 +115,7 @@ static ERASE: MultiRow = MultiRow::new(
 pub(crate) const STATEMENTS: &[SqlText] =
     &[DUE, HEADS, LEASE, CONTENT, LEAVE, REFUSE, AGAIN, ENTER_AGAIN, LATER, COMPOSE, LINK];
 
-/// Texts for as many rows as there are, for the test that prepares them.
+/// Sample texts, for the test that prepares every statement.
 #[cfg(test)]
 pub(crate) fn multi() -> [&'static MultiRow; 2] {
     [&ENTER, &ERASE]
@@ -141,7 +143,7 @@ pub(crate) async fn enter(
     Ok(())
 }
 
-/// Leases what is due, the longest waiting first.
+/// Leases due messages, the longest waiting first.
 pub(crate) async fn claim(
     engine: &mut impl WriteTransaction,
     request: &PrepareRequest,
@@ -167,7 +169,7 @@ pub(crate) async fn claim(
     Ok(claimed)
 }
 
-/// Leases one that was met, or removes the row of what has ended.
+/// Leases a message, or removes the row of one that has ended.
 async fn take(
     engine: &mut impl WriteTransaction,
     request: &PrepareRequest,
@@ -218,7 +220,7 @@ async fn take(
     }))
 }
 
-/// Writes what came of preparations, and removes bodies, with the changes that were written.
+/// Writes the results of preparations, and removes bodies, with the changes that were applied.
 pub(crate) async fn settle(
     engine: &mut impl WriteTransaction,
     written: &[&MessageChange],
@@ -226,7 +228,7 @@ pub(crate) async fn settle(
     let later = |change: &&MessageChange| {
         matches!(change.preparation, Some(PreparationResult::Later(_) | PreparationResult::Again(_)))
     };
-    // One given back by a lost lease is due as it was.
+    // A message returned by a lost lease is due as before.
     engine.after().prepares |=
         written.iter().any(|change| change.to == MessageState::Accepted || later(change));
     for change in written {
@@ -302,7 +304,7 @@ async fn compose(
     leave(session, uid).await
 }
 
-/// Whose messages wait to be prepared.
+/// The tenants whose messages wait to be prepared.
 pub(crate) async fn state(session: &mut dyn SqlSession, now: Time) -> Result<PreparationState, StoreError> {
     let mut state = PreparationState::default();
     for row in session.rows(HEADS, values![now, now]).await? {

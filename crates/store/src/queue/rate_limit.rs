@@ -1,7 +1,7 @@
 //! Limits, debited in the transaction that leases: the same for every SQL database.
 //!
-//! Whoever debits an account takes its lock row first, so that no two transactions, on whichever node, grant the same
-//! permit. Buckets and windows are the domain's ([`postway_domain::limit`]).
+//! A transaction that debits an account locks its lock row first, so that no two transactions, on whichever
+//! node, grant the same permit. Buckets and windows are the domain's ([`postway_domain::limit`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,8 @@ const FORGET: SqlText = SqlText::or_mysql(
      WHERE span = ? AND bucket < ? ORDER BY span, bucket LIMIT ?)",
     "DELETE FROM spent WHERE span = ? AND bucket < ? ORDER BY span, bucket LIMIT ?",
 );
-/// In two steps, by way of numbers that no bucket has: a key must not meet another that is still to be moved.
+/// In two steps, through numbers that no bucket has: a key must not collide with another that is still to be
+/// moved.
 const LIFT: SqlText =
     SqlText::same("UPDATE spent SET bucket = -(bucket + ?) WHERE span = ? AND bucket >= ? AND bucket <= ?");
 const SET_DOWN: SqlText = SqlText::same("UPDATE spent SET bucket = -bucket WHERE span = ? AND bucket < 0");
@@ -62,7 +63,8 @@ struct AccountUse {
 /// An account's use of a span, in a bucket of time.
 type Bucket = (AccountKey, LimitSpan, i64);
 
-/// What the accounts of one transaction may still lease, and what they have. Accounts that are not here have no limit.
+/// What the accounts of one transaction may still lease, and what they have leased. Accounts that are not
+/// here have no limit.
 #[derive(Default)]
 pub(crate) struct Allowances {
     accounts: BTreeMap<AccountKey, AccountUse>,
@@ -86,12 +88,12 @@ impl Allowances {
         Ok(())
     }
 
-    /// Whether these limits were not read yet: an account's may have been changed between two jobs of a group.
+    /// Whether these limits were not read yet: they may have changed between two jobs of a group.
     pub fn needs(&self, key: &AccountKey, limits: &AccountLimits) -> bool {
         !limits.is_unlimited() && self.accounts.get(key).is_none_or(|account| account.limits != *limits)
     }
 
-    /// An account, of whose limits this much is used.
+    /// An account with its limit use.
     pub fn add(
         &mut self,
         key: AccountKey,
@@ -107,7 +109,8 @@ impl Allowances {
         self.accounts.insert(key, AccountUse { limits, now, left });
     }
 
-    /// Whether a standing claim may be filled: its limits are those that were read here, and something is left.
+    /// Whether a standing claim may be filled: its limits are those that were read here, and something is
+    /// left.
     pub fn covers(&self, want: &AccountWant) -> bool {
         match self.accounts.get(&want.sender()) {
             Some(account) => account.limits == want.limits && account.left > 0,
@@ -120,7 +123,7 @@ impl Allowances {
         self.accounts.get(key).map_or(u32::MAX, |account| account.left)
     }
 
-    /// Takes a permit. `Ok(None)` where there is no limit, `Err` where nothing is left.
+    /// Takes a permit. `Ok(None)` if there is no limit, `Err` if nothing is left.
     pub fn take(&mut self, key: &AccountKey) -> Result<Option<SendingPermit>, NothingLeft> {
         let Some(account) = self.accounts.get_mut(key) else { return Ok(None) };
         if account.left == 0 {
@@ -135,12 +138,12 @@ impl Allowances {
         Ok(Some(SendingPermit { key: key.clone(), debited_at: account.now, use_by, spans }))
     }
 
-    /// What was taken: account, span, bucket, how much.
+    /// The debits: account, span, bucket, amount.
     pub fn debits(&self) -> impl Iterator<Item = (&Bucket, u32)> {
         self.taken.iter().map(|(bucket, taken)| (bucket, *taken))
     }
 
-    /// Writes what was taken.
+    /// Writes the debits.
     pub async fn write(&self, session: &mut dyn SqlSession) -> Result<(), StoreError> {
         for ((key, span, bucket), taken) in &self.taken {
             let values = values![key.tenant.as_str(), key.account.as_str(), span.code(), *bucket, *taken];
@@ -150,8 +153,8 @@ impl Allowances {
     }
 }
 
-/// Takes the locks of all accounts that a transaction may debit or refund: before anything else, and in order, so that
-/// transactions wait for each other and never in a circle.
+/// Takes the locks of all accounts that a transaction may debit or refund: before anything else, and in
+/// order, so that transactions never deadlock on them.
 pub(crate) async fn lock(session: &mut dyn SqlSession, keys: BTreeSet<AccountKey>) -> Result<(), StoreError> {
     for key in keys {
         session.execute(LOCK, values![key.tenant.as_str(), key.account.as_str()]).await?;
@@ -163,10 +166,10 @@ pub(crate) async fn lock(session: &mut dyn SqlSession, keys: BTreeSet<AccountKey
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NothingLeft;
 
-/// How much goes back into which bucket.
+/// The amounts to refund, by bucket.
 pub(crate) type Refunds = BTreeMap<Bucket, i64>;
 
-/// What the changes that were written give back: account, span, bucket, how much.
+/// The refunds of applied changes: account, span, bucket, amount.
 pub(crate) fn refunds<'c>(written: impl Iterator<Item = &'c MessageChange>) -> Refunds {
     let mut refunds = BTreeMap::new();
     for permit in written.filter_map(|change| change.refund.as_ref()) {
@@ -177,7 +180,7 @@ pub(crate) fn refunds<'c>(written: impl Iterator<Item = &'c MessageChange>) -> R
     refunds
 }
 
-/// Gives permits back that were not used.
+/// Refunds unused permits.
 pub(crate) async fn refund(session: &mut dyn SqlSession, refunds: Refunds) -> Result<(), StoreError> {
     for ((key, span, bucket), count) in refunds {
         let values = values![count, key.tenant.as_str(), key.account.as_str(), span.code(), bucket, count];
@@ -186,7 +189,8 @@ pub(crate) async fn refund(session: &mut dyn SqlSession, refunds: Refunds) -> Re
     Ok(())
 }
 
-/// Moves what counts now by so much, because the clock will be set forward: windows stay as full as they are.
+/// Moves the limit use that counts now by `by_ms`, because the clock will be set forward: windows stay as
+/// full as they are.
 pub(crate) async fn shift(
     session: &mut dyn SqlSession,
     now: Time,
@@ -201,8 +205,8 @@ pub(crate) async fn shift(
     Ok(ChangeResult::Done)
 }
 
-/// Counts what is debited in times to come as debited now, because the clock was set back: it counts for a window from now on, not
-/// until the clock is there again.
+/// Counts debits dated in the future as debited now, because the clock was set back: they count for a window
+/// from now on, not until the clock is there again.
 pub(crate) async fn redate(session: &mut dyn SqlSession, now: Time) -> Result<ChangeResult, StoreError> {
     for span in LimitSpan::ALL {
         let latest = values![span.code(), span.latest(now)];
@@ -218,7 +222,7 @@ pub(crate) async fn redate(session: &mut dyn SqlSession, now: Time) -> Result<Ch
     Ok(ChangeResult::Done)
 }
 
-/// Moves the debit of a permit that was not used to now. As much is used as before, whatever others do in this transaction:
+/// Moves the debit of an unused permit to now. The total does not change, whatever other transactions do:
 /// nothing need be read.
 pub(crate) async fn renew(
     session: &mut dyn SqlSession,
@@ -257,7 +261,7 @@ async fn read_used(
     session.rows(USED, values).await?.iter().map(read).collect()
 }
 
-/// What an account has used of its limits.
+/// An account's use of its limits.
 pub(crate) async fn used(
     session: &mut dyn SqlSession,
     key: &AccountKey,
@@ -269,7 +273,8 @@ pub(crate) async fn used(
     Ok(limits.spans().map(|span| (span, of(span))).collect())
 }
 
-/// Deletes so many of the oldest of what counts no more. [`ChangeResult::Already`] where nothing is left of it.
+/// Deletes up to `limit` of the oldest buckets that do not count any more. [`Changed::Already`] if none is
+/// left.
 pub(crate) async fn forget(
     session: &mut dyn SqlSession,
     now: Time,

@@ -1,4 +1,5 @@
-//! A transaction under way, as the areas of the store see it: what a database brings to it, and what is to be done after it.
+//! A transaction under way, as the areas of the store see it: what a database provides for it, and what to do
+//! after its commit.
 
 use std::collections::BTreeSet;
 
@@ -16,32 +17,32 @@ use crate::{
     sql::SqlSession,
 };
 
-/// What is to be done once a transaction is durable.
+/// What to do once a transaction is durable.
 #[derive(Default)]
 pub(crate) struct CommitEffects {
     /// Messages handed over to standing claims.
     pub delivered: Vec<ClaimedMessage>,
     /// Accounts that have new work, or have changed.
     pub woken: BTreeSet<AccountKey>,
-    /// Accounts that have changed: their standing claims were made for what they were before.
+    /// Accounts that have changed: their standing claims were made for the old settings.
     pub changed: BTreeSet<AccountKey>,
-    /// Room to leave standing.
+    /// Capacity for standing claims.
     pub parked: Vec<StandingCapacity>,
     /// Whether there is something new to prepare.
     pub prepares: bool,
-    /// What is told of what was written; it goes into the journal before the commit.
+    /// Events of this transaction; written to the journal just before the commit.
     pub journal: EventJournal,
-    /// Whether there is something new to tell.
+    /// Whether there is something new to report.
     pub reports: bool,
-    /// Whether there is mail to deal with.
+    /// Whether there is inbound mail to process.
     pub inbound: bool,
-    /// Where messages stand now whose place a newer one took.
+    /// The new states of superseded messages.
     pub superseded: Vec<MessageStatus>,
     /// Whether anything was written at all.
     pub wrote: bool,
 }
 
-/// Room of one account that a claim could not fill.
+/// Capacity of one account that a claim could not fill.
 pub(crate) struct StandingCapacity {
     pub want: AccountWant,
     pub lease: LeaseGrant,
@@ -64,17 +65,17 @@ pub(crate) trait WriteTransaction: Send + 'static {
         request: &ClaimRequest,
         terms: &mut LeaseConditions,
     ) -> Result<Vec<ClaimedMessage>, StoreError>;
-    /// Counts a message in at `to`, and out at `from`.
+    /// Moves a message from `from` to `to` in the counters.
     fn count(&mut self, tenant: &TenantId, from: Option<MessageStatus>, to: MessageStatus);
-    /// Counts a message out that is gone.
+    /// Removes a message from the counters.
     fn count_out(&mut self, tenant: &TenantId, from: MessageStatus);
     /// The transaction's connection, for SQL that is written once.
     fn session(&mut self) -> Result<Box<dyn SqlSession + '_>, StoreError>;
-    /// What is to be done after the commit, so far.
+    /// What to do after the commit, so far.
     fn after(&mut self) -> &mut CommitEffects;
-    /// Makes it durable, and tells what to do then.
+    /// Commits. Returns what to do then.
     async fn commit(&mut self) -> Result<CommitEffects, StoreError>;
-    /// Forgets it. Must leave the engine fit for the next transaction, whatever went wrong.
+    /// Rolls back. Must leave the engine usable for the next transaction, whatever went wrong.
     async fn rollback(&mut self);
     async fn close(self);
 }

@@ -1,8 +1,8 @@
-//! From pages of the journal to notifications, counted hours and the pace of the last one.
+//! From pages of the journal to notifications, hourly counts and the rates of the last hour.
 //!
-//! Each page is done once, whoever calls: how far it went is a row that is locked, and moved on in the same transaction. A
-//! transaction takes pages until it has made enough, and of the last as many entries as there is room for, so neither many
-//! subscribers nor a large page make it endless.
+//! Each page is done once, whichever node calls: the progress is a row that is locked, and advanced in the
+//! same transaction. A transaction takes pages until it has made enough notifications, and of the last page
+//! as many entries as fit, so that neither many subscribers nor a large page make it endless.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// Pages that are looked at in one transaction.
+/// The number of pages read in one transaction.
 const PAGES_MAX: u32 = 256;
 /// The most notifications that a transaction makes, unless a single event has more subscribers.
 const NOTIFICATIONS_MAX: usize = 4_096;
@@ -37,7 +37,7 @@ static SUBSCRIBERS: MultiRow = MultiRow::new(
     1,
     ")",
 );
-/// Who is being told of an earlier event later: what follows it waits as long.
+/// Notifications of earlier events that wait: those that follow wait as long.
 static HELD: MultiRow = MultiRow::new(
     "SELECT subscriber, uid, MAX(due_at) FROM notification WHERE due_at > ? AND uid IN (",
     1,
@@ -64,14 +64,15 @@ pub(crate) fn statements() -> Vec<SqlText> {
     vec![PAGES, INSERT.sample(), SUBSCRIBERS.sample().into(), HELD.sample().into()]
 }
 
-/// Whether a subscriber of this kind is told of an event at all. Those who asked for outcomes get what a message came to.
+/// Whether a subscriber of this kind is notified of an event. Those that asked for outcomes get final events.
 pub(crate) fn is_told(kind: SubscriberKind, events: &EventFilter, entry: &JournalEntry) -> bool {
     let Some(name) = event_name(entry.kind, entry.is_deferred()) else { return false };
     let is_end = matches!(entry.detail, EventDetail::ResolvedSent | EventDetail::ResolvedFailed);
     hears_of(kind, entry.kind, is_end) && events.takes(name)
 }
 
-/// Whether subscribers of this kind are told of events of that kind; `is_end` says whether a resolution was one.
+/// Whether subscribers of this kind are notified of events of that kind; `is_end` says whether a resolution
+/// was final.
 pub fn hears_of(kind: SubscriberKind, event: EventKind, is_end: bool) -> bool {
     let is_outcome = match event {
         EventKind::Sent
@@ -82,7 +83,7 @@ pub fn hears_of(kind: SubscriberKind, event: EventKind, is_end: bool) -> bool {
         | EventKind::Cancelled
         | EventKind::Suppressed
         | EventKind::Bounced => true,
-        // What an operator or a late answer made of a doubt is how it ended.
+        // A doubt ends as an operator or a late answer resolved it.
         EventKind::Resolved => is_end,
         EventKind::Scheduled
         | EventKind::Delivered
@@ -92,7 +93,7 @@ pub fn hears_of(kind: SubscriberKind, event: EventKind, is_end: bool) -> bool {
         | EventKind::PecDelivered
         | EventKind::PecFailed
         | EventKind::PecTimeout
-        // As an entry of its own status, which has none of the fields that clients act on.
+        // As an entry with its own status, which has none of the fields that clients act on.
         | EventKind::UnprovenReport => kind == SubscriberKind::Sync,
         EventKind::Accepted
         | EventKind::Validating
@@ -115,7 +116,7 @@ pub fn hears_of(kind: SubscriberKind, event: EventKind, is_end: bool) -> bool {
     kind.form().is_some() || is_outcome
 }
 
-/// Who is told: what matters of a subscriber here.
+/// The part of a subscriber that fan-out needs.
 struct Listener {
     id: SubscriberId,
     kind: SubscriberKind,
@@ -130,7 +131,7 @@ struct SubscriberProgress<'p> {
     entry: &'p JournalEntry,
 }
 
-/// Makes notifications of the next pages, at most `limit`, and counts their hours; how many pages.
+/// Makes notifications from at most `limit` pages, and counts their hours. Returns the number of pages.
 pub(crate) async fn fan_out(session: &mut dyn SqlSession, now: Time, limit: u32) -> Result<u32, StoreError> {
     let done = journal::lock_progress(session, journal::FAN_OUT).await?;
     let mut pages = Vec::new();
@@ -170,11 +171,12 @@ pub(crate) async fn fan_out(session: &mut dyn SqlSession, now: Time, limit: u32)
         rates::write(session, counted).await?;
         journal::advance(session, journal::FAN_OUT, *last).await?;
     }
-    // What is done in part is not nothing: there is more to do.
+    // A page done in part counts, too: there is more to do.
     Ok(u32::try_from(counted.len()).unwrap_or(PAGES_MAX).max(part.is_some().into()))
 }
 
-/// How many entries of a page a transaction takes that has made `made` notifications; the first one whoever hears of it.
+/// The number of entries of a page that a transaction takes that has made `made` notifications; at least the
+/// first one.
 fn entries_that_fit(made: usize, listening: usize) -> usize {
     match (NOTIFICATIONS_MAX.saturating_sub(made)).checked_div(listening) {
         None => usize::MAX,

@@ -1,8 +1,8 @@
-//! What happened lately, in ten seconds each, for rates and charts. It is counted where hours are, and costs a row for each
-//! tenant of a transaction, however many messages it is about.
+//! Counts of the last hour in ten-second intervals, for rates and charts. They are counted with the hours,
+//! and cost a row for each tenant of a transaction, however many messages it has.
 //!
-//! An hour and a little more is kept, in slots that are used in turns. A slot that is taken anew forgets what it had; what is
-//! counted so late that its slot has gone on is left out.
+//! A little more than an hour is kept, in slots that are reused in turn. A reused slot drops its old counts;
+//! counts that come so late that their slot was reused are dropped.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Slots of a tenant: an hour has 360, and the first minute of a chart shall be whole.
+/// The slots of a tenant: an hour has 360, and the first minute of a chart must be complete.
 const SLOTS: i64 = 400;
 const _: () = assert!(SLOTS * SendingRate::LASTS_MS > 61 * 60 * 1_000);
 
@@ -67,7 +67,7 @@ fn slot_of(at: Time) -> i64 {
     at.as_millis().div_euclid(SendingRate::LASTS_MS).rem_euclid(SLOTS)
 }
 
-/// What pages tell of, by tenant and slot; of two times in one slot the later.
+/// The counts of pages by tenant and slot; of two times in one slot the later.
 fn slots(pages: &[(i64, TenantId, JournalPage)]) -> BTreeMap<(&TenantId, i64), SendingRate> {
     let mut slots: BTreeMap<(&TenantId, i64), SendingRate> = BTreeMap::new();
     for (_, tenant, page) in pages {
@@ -85,7 +85,7 @@ fn slots(pages: &[(i64, TenantId, JournalPage)]) -> BTreeMap<(&TenantId, i64), S
     slots
 }
 
-/// Adds what these pages tell of.
+/// Adds the counts of these pages.
 pub(crate) async fn write(
     session: &mut dyn SqlSession,
     pages: &[(i64, TenantId, JournalPage)],
@@ -100,7 +100,7 @@ pub(crate) async fn write(
     Ok(())
 }
 
-/// A tenant's, from this time on, in order.
+/// A tenant's intervals from this time on, in order.
 pub(crate) async fn list(
     session: &mut dyn SqlSession,
     tenant: &TenantId,

@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// What one accept did, to be told after its commit.
+/// What one accept did, to be delivered after its commit.
 pub(super) struct AcceptEffects {
     pub answers: Vec<Acceptance>,
     pub handed_over: Vec<ClaimedMessage>,
@@ -170,7 +170,8 @@ impl MemoryTables {
         acceptance
     }
 
-    /// The message before this one with the same collapse key, and the change that withdraws it, if it has not left.
+    /// The message before this one with the same collapse key, and the change that withdraws it, if it has
+    /// not left.
     fn supersede(&mut self, message: &NewMessage) -> Option<(MessageUid, Option<MessageChange>)> {
         let name = message.collapse_key.clone()?;
         let previous = self.collapse.insert((message.lane.tenant.clone(), name), message.uid)?;

@@ -1,7 +1,7 @@
 //! Leasing due work.
 //!
-//! What another writer is leasing at the moment is skipped, not waited for. The bodies are read after the lease, because
-//! a locking read of both tables would lock both.
+//! What another writer is leasing at the moment is skipped, not waited for. The bodies are read after the
+//! lease, because a locking read of both tables would lock both.
 
 use std::collections::HashMap;
 
@@ -33,8 +33,8 @@ use crate::{
     },
 };
 
-/// The first message of a lane that can go decides, so later ones are not looked at. The order names the lane too: MySQL takes
-/// only a constant for one, and would sort all that is due.
+/// The first message of a lane that can go decides, so later ones are not looked at. The order names the lane
+/// too: MySQL takes only a constant for one, and would sort all that is due.
 pub(super) static DUE_LANES: MultiRow = MultiRow::new(
     "SELECT id, priority, batch, due_at FROM (\
      SELECT l.id, l.priority, l.batch, (SELECT m.due_at FROM message m FORCE INDEX (message_due) \
@@ -147,7 +147,7 @@ async fn due_lanes(
     Ok(due)
 }
 
-/// Two statements: the second must see what whoever held the lane before has committed.
+/// Two statements: the second must see what the previous holder of the lane has committed.
 async fn is_free(txn: &mut WriteConnection, lane_id: LaneId, lane: &Lane) -> Result<bool, StoreError> {
     let held = sqlx::query(HOLD_LANE)
         .bind(lane_id.as_bytes().as_slice())
@@ -201,7 +201,8 @@ async fn find_in(
     Ok(claimed)
 }
 
-/// Writes the leases of all that was found, and their events: one set of statements, however many accounts it is for.
+/// Writes the leases of all that was found, and their events: one set of statements, however many accounts it
+/// is for.
 async fn lease(
     txn: &mut WriteConnection,
     request: &ClaimRequest,

@@ -122,7 +122,7 @@ async fn due_lanes(
         .collect()
 }
 
-/// Two statements: the second must see what whoever held the lane before has committed.
+/// Two statements: the second must see what the previous holder of the lane has committed.
 async fn is_free(txn: &mut WriteConnection, lane_id: LaneId, lane: &Lane) -> Result<bool, StoreError> {
     let held = sqlx::query(HOLD_LANE)
         .bind(lane_id.as_bytes().as_slice())
@@ -175,7 +175,8 @@ async fn find_in(
     Ok(claimed)
 }
 
-/// Writes the leases of all that was found, and their events: one set of statements, however many accounts it is for.
+/// Writes the leases of all that was found, and their events: one set of statements, however many accounts it
+/// is for.
 async fn lease(
     txn: &mut WriteConnection,
     request: &ClaimRequest,
