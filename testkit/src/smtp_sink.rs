@@ -1,8 +1,8 @@
 //! An SMTP server for tests: takes mail, keeps a ledger of it, and misbehaves on demand.
 //!
 //! It listens on a loopback port of the system's choice and lives until it is dropped. Faults are rules: each
-//! command is shown to them as a [`SinkEvent`], and the first that gives an [`SinkAction`] decides. Rules can be
-//! given before the start and changed while it runs.
+//! command is shown to them as a [`SinkEvent`], and the first that gives an [`SinkAction`] decides. Rules can
+//! be given before the start and changed while it runs.
 //!
 //! ```no_run
 //! # use postway_testkit::{Action, SmtpSink, Verb};

@@ -311,7 +311,8 @@ fn used_modules(text: &str) -> BTreeSet<String> {
     used
 }
 
-/// The arrows between the folders of a crate, by their `use` lines; files beside the folders count as folders.
+/// The arrows between the folders of a crate, by their `use` lines; files beside the folders count as
+/// folders.
 fn arrows_of_folders(source: &Path) -> BTreeSet<(String, String)> {
     let mut modules: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for path in sources().into_iter().filter(|path| path.starts_with(source) && !is_test(path)) {

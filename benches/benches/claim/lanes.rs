@@ -1,7 +1,7 @@
 //! Lanes whose mail has all ended, and one lane with mail that waits.
 //!
-//! An application that puts its order number into `batch` makes a lane for each mail. A claim and a poll must cost by
-//! the lanes with mail that waits, and not by the lanes that were ever made.
+//! An application that puts its order number into `batch` makes a lane for each mail. A claim and a poll must
+//! cost by the lanes with mail that waits, and not by the lanes that were ever made.
 
 use std::time::Instant;
 

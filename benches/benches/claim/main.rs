@@ -4,9 +4,9 @@
 //! Each measurement fills a fresh SQLite store, claims a hundred messages and gives them back many times, and
 //! prints the median and its ratio to the first of its table. `POSTWAY_BENCH_SIZES=1000,100000` chooses other
 //! sizes of the queue, `POSTWAY_BENCH_TENANTS=10,1000` other numbers of tenants,
-//! `POSTWAY_BENCH_SUSPENDED=0,1000000` other batches, `POSTWAY_BENCH_LANES=0,1000000` other numbers of lanes; an
-//! empty one leaves its table out. `POSTWAY_BENCH_DATABASE=postgres://…` (or `mysql://…`) names an empty database
-//! to use instead; its tables then follow one another in it.
+//! `POSTWAY_BENCH_SUSPENDED=0,1000000` other batches, `POSTWAY_BENCH_LANES=0,1000000` other numbers of lanes;
+//! an empty one leaves its table out. `POSTWAY_BENCH_DATABASE=postgres://…` (or `mysql://…`) names an empty
+//! database to use instead; its tables then follow one another in it.
 
 mod lanes;
 mod queue;

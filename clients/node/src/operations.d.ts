@@ -1,10 +1,20 @@
 // Every body and call of the API. Made by clients/make of the OpenAPI document. Do not edit.
 
+/** The answer for a message that is durable. */
+export interface AcceptReceipt {
+  /** Your id of the message, or its uid. */
+  id: string;
+  /** The message's own id. */
+  uid: string;
+  /** The message's status. */
+  status: string;
+}
+
 /** An account. */
 export interface Account {
   /** Its id. */
   id: string;
-  /** Whose it is. */
+  /** The tenant it belongs to. */
   tenant: string;
   /** `smtp`, `ses`, a provider (`sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`), `http` or `sandbox`. */
   kind: "smtp" | "ses" | "sendgrid" | "mailgun" | "postmark" | "resend" | "graph" | "gmail" | "http" | "sandbox";
@@ -14,9 +24,9 @@ export interface Account {
   port?: number | null;
   /** `starttls`, `implicit`, `none` or `opportunistic`. */
   tls: "starttls" | "implicit" | "none" | "opportunistic";
-  /** Who signs in. */
+  /** The user name. */
   username?: string | null;
-  /** Whether there is a password; it is never shown. */
+  /** Whether a password is set; it is never shown. */
   password_set: boolean;
   oauth?: OAuth | null;
   /** Whether the password may cross a connection without TLS. */
@@ -27,15 +37,15 @@ export interface Account {
   region?: string | null;
   /** SES: the public half of the key. */
   access_key_id?: string | null;
-  /** SES: whether there is a secret half; it is never shown. */
+  /** SES: whether the secret half is set; it is never shown. */
   secret_access_key_set: boolean;
   /** SES: the configuration set that every mail names. */
   configuration_set?: string | null;
-  /** SES: where to call instead of the region's own endpoint. */
+  /** SES: the endpoint to call instead of the region's own. */
   endpoint?: string | null;
-  /** Providers: whether there is an API key; it is never shown. */
+  /** Providers: whether an API key is set; it is never shown. */
   api_key_set: boolean;
-  /** Providers: where to call instead of the provider's own address; the address of an `http` account. */
+  /** Providers: the address to call instead of the provider's own; the URL of an `http` account. */
   base_url?: string | null;
   /** Mailgun: the sending domain. */
   domain?: string | null;
@@ -43,58 +53,58 @@ export interface Account {
   message_stream?: string | null;
   /** The most connections at once, per node. */
   max_connections: number;
-  /** The envelope sender, when it is not the mail's From. */
+  /** The envelope sender, if it is not the mail's From. */
   return_path?: string | null;
-  /** The account that sends its mail while its circuit is open or its day is used up. */
+  /** The account that takes over while this one's circuit is open or its daily limit is used up. */
   fallback?: string | null;
-  /** Certified mail. */
+  /** Whether it sends certified mail (PEC). */
   pec: boolean;
-  /** What becomes of mail in doubt that says nothing of it; null where the tenant decides. */
+  /** What to do with mail in doubt that does not say; null if the tenant decides. */
   on_doubt?: "resend" | "hold" | null;
   /** How much it may send; 0 means no limit. */
   limits: Limits;
   warm_up?: WarmUp | null;
-  /** How much receiving domains are sent, per node, where it is not what is built in; `*` stands for all others. */
+  /** Limits per receiving domain and node, if they differ from the built-in ones; `*` applies to all other domains. */
   destinations: Record<string, DestinationLimit>;
-  /** When to try again. */
+  /** When to retry. */
   retry: Retry;
-  /** Whether somebody has suspended it. */
+  /** Whether it is suspended. */
   suspended: boolean;
-  circuit?: Circuit | null;
-  used?: Used | null;
-  /** Rises with each change. */
+  circuit?: OpenCircuit | null;
+  used?: LimitUse | null;
+  /** Increases with each change. */
   version: number;
-  /** When it was made. */
+  /** When it was created. */
   created_at: string;
-  /** When it was changed last. */
+  /** When it was last changed. */
   updated_at: string;
 }
 
 /** A tenant's accounts. */
 export interface AccountList {
-  /** By id. */
+  /** The accounts, by id. */
   data: Array<Account>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** An account to make or change. Unknown fields are refused. */
+/** An account to create or change. Unknown fields are refused. */
 export interface AccountRequest {
-  /** Its id, unique in your tenant; needed when it is made, and fixed then. */
+  /** The id, unique in your tenant; required on creation, and fixed then. */
   id?: string | null;
   /** `smtp` (default), `ses`, `sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`, `http`, or `sandbox`, which captures mail instead of sending it. */
   kind?: "smtp" | "ses" | "sendgrid" | "mailgun" | "postmark" | "resend" | "graph" | "gmail" | "http" | "sandbox";
-  /** The relay's host name or address. Private ones can be set with the admin key alone. */
+  /** The relay's host name or address. Private ones require the admin key. */
   host?: string | null;
   /** The relay's port. */
   port?: number | null;
   /** `starttls` (default), `implicit`, `none` or `opportunistic`. */
   tls?: "starttls" | "implicit" | "none" | "opportunistic" | null;
-  /** Who signs in; the mailbox that sends by Graph or Gmail. */
+  /** The user name; the sending mailbox for Graph or Gmail. */
   username?: string | null;
   /** The password: encrypted at rest, never shown again. `null` removes it. */
   password?: string | null;
-  /** In the place of a password, how it comes by the tokens that it signs in with (XOAUTH2, OAUTHBEARER). `null` removes it. */
+  /** Instead of a password, how the account obtains the tokens it signs in with (XOAUTH2, OAUTHBEARER). `null` removes it. */
   oauth?: OAuthRequest | null;
   /** Whether the password may cross a connection without TLS. */
   allow_plaintext_auth?: boolean | null;
@@ -102,7 +112,7 @@ export interface AccountRequest {
   ca_pem?: string | null;
   /** SES: the AWS region. */
   region?: string | null;
-  /** SES: the public half of the key. Without one the server's own AWS key signs, if the admin key made the account. */
+  /** SES: the public half of the key. Without one the server's own AWS key is used, if the admin key created the account. */
   access_key_id?: string | null;
   /** SES: the secret half: encrypted at rest, never shown again. `null` removes it. */
   secret_access_key?: string | null;
@@ -110,9 +120,9 @@ export interface AccountRequest {
   configuration_set?: string | null;
   /** SES: scheme, host and port to call instead of the region's own endpoint. */
   endpoint?: string | null;
-  /** SendGrid, Mailgun, Postmark, Resend, and optionally `http`: the key of the API: encrypted at rest, never shown again. */
+  /** SendGrid, Mailgun, Postmark, Resend, and optionally `http`: the key of the API. Encrypted at rest, never shown again. */
   api_key?: string | null;
-  /** Providers: scheme, host and port to call instead of the provider's own; for `http` the whole address to post to. */
+  /** Providers: scheme, host and port to call instead of the provider's own; for `http` the complete URL to post to. */
   base_url?: string | null;
   /** Mailgun: the sending domain. */
   domain?: string | null;
@@ -120,23 +130,23 @@ export interface AccountRequest {
   message_stream?: string | null;
   /** The most connections at once, per node, 1 to 500. */
   max_connections?: number | null;
-  /** The envelope sender, when it is not the mail's From. */
+  /** The envelope sender, if it is not the mail's From. */
   return_path?: string | null;
-  /** The account that sends its mail while its circuit is open or its day is used up. */
+  /** The account that takes over while this one's circuit is open or its daily limit is used up. */
   fallback?: string | null;
-  /** Certified mail. */
+  /** Whether it sends certified mail (PEC). */
   pec?: boolean | null;
-  /** What becomes of mail in doubt that says nothing of it: `resend`, or `hold`, which never sends twice. As the tenant says when absent. */
+  /** What to do with mail in doubt that does not say: `resend`, or `hold`, which never sends twice. The tenant's setting applies when absent. */
   on_doubt?: "resend" | "hold" | null;
-  /** How much it may send; 0 means no limit. `PATCH` leaves what is not given. */
+  /** How much it may send; 0 means no limit. `PATCH` keeps absent limits. */
   limits?: LimitsRequest | null;
   /** How its daily limit grows while it is new. */
   warm_up?: WarmUpRequest | null;
-  /** How much receiving domains are sent, per node; `*` stands for every domain that is not named. */
+  /** Limits per receiving domain and node; `*` applies to every domain that is not named. */
   destinations?: Record<string, DestinationRequest> | null;
-  /** When to try again. */
+  /** When to retry. */
   retry?: RetryRequest | null;
-  /** With `PATCH` and `PUT`: only if the account still has this version. */
+  /** With `PATCH` and `PUT`: change only if the account still has this version. */
   version?: number;
   /** Shown only; it may be sent back as it was. */
   tenant?: string;
@@ -149,26 +159,26 @@ export interface AccountRequest {
   /** Shown only; it may be sent back as it was. */
   suspended?: boolean;
   /** Shown only; it may be sent back as it was. */
-  circuit?: Circuit | null;
+  circuit?: OpenCircuit | null;
   /** Shown only; it may be sent back as it was. */
-  used?: Used | null;
+  used?: LimitUse | null;
   /** Shown only; it may be sent back as it was. */
   created_at?: string;
   /** Shown only; it may be sent back as it was. */
   updated_at?: string;
 }
 
-/** How a trial went. */
+/** The result of a test. */
 export interface AccountTest {
-  /** Whether every step went well. */
+  /** Whether every step succeeded. */
   ok: boolean;
-  /** In order, up to the first that failed. */
+  /** The steps in order, up to the first that failed. */
   steps: Array<AccountTestStep>;
   /** The test mail's uid, if one was sent. */
   message?: string | null;
 }
 
-/** Whom to send a test mail. */
+/** The test mail to send. */
 export interface AccountTestRequest {
   /** The recipient; no mail is sent when absent. */
   to?: string | null;
@@ -176,73 +186,73 @@ export interface AccountTestRequest {
   from?: string | null;
 }
 
-/** One step of a trial. */
+/** One step of a test. */
 export interface AccountTestStep {
   /** `connect`, `tls`, `auth` or `send`. */
   step: "connect" | "tls" | "auth" | "send";
-  /** Whether it went well. */
+  /** Whether the step succeeded. */
   ok: boolean;
-  /** What was said. */
+  /** What happened. */
   detail: string;
   /** How long it took. */
   duration_ms: number;
 }
 
-/** A further form of the text. */
+/** An alternative form of the content. */
 export interface AlternativeRequest {
   /** `text/calendar` (`; method=REQUEST` unless the calendar has its METHOD), `text/x-amp-html` or `text/watch-html`. */
   content_type: string;
-  /** What it says, as text. */
+  /** The content, as text. */
   content: string;
   /** Whether a calendar is attached as `invite.ics` as well. */
   attach?: boolean | null;
 }
 
-/** A file: its bytes, or where they are (`content`, `url`, `endpoint` or `path`, or all in one as `storage_path`). */
+/** A file: its bytes, or their location (`content`, `url`, `endpoint` or `path`, or all in one as `storage_path`). */
 export interface Attachment {
-  /** Its name. */
+  /** The file's name. */
   filename: string;
-  /** Its media type. */
+  /** The media type. */
   content_type?: string | null;
-  /** Its bytes in base64. */
+  /** The bytes in base64. */
   content?: string | null;
-  /** Where to fetch it, `http://` or `https://`; not from private networks. */
+  /** The URL to fetch it from, `http://` or `https://`; not from private networks. */
   url?: string | null;
-  /** What to ask your tenant's `attachment_endpoint` for, with POST. */
+  /** The reference that your tenant's `attachment_endpoint` is asked for, with POST. */
   endpoint?: string | null;
   /** A file on the server's disk, in a folder that its operator allows. */
   path?: string | null;
-  /** The SHA-256 that its bytes must have, in hexadecimal. */
+  /** The expected SHA-256 digest, in hexadecimal. */
   sha256?: string | null;
-  /** The MD5 that its bytes must have, in hexadecimal, for clients that have no better digest. */
+  /** The expected MD5 digest, in hexadecimal, for clients without a better one. */
   content_md5?: string | null;
-  /** The older form of all of these: `base64:…`, `https://…`, `/path`, or else what to ask the endpoint for. */
+  /** The older form of all of these: `base64:…`, `https://…`, `/path`, or a reference for the endpoint. */
   storage_path?: string | null;
-  /** What `storage_path` is, where its form does not tell: `base64`, `http_url`, `filesystem` or `endpoint`. */
+  /** The kind of `storage_path`, if its form does not say: `base64`, `http_url`, `filesystem` or `endpoint`. */
   fetch_mode?: "base64" | "http_url" | "filesystem" | "endpoint" | null;
-  /** The name by which the HTML shows it (`cid:…`). */
+  /** The id by which the HTML refers to it (`cid:…`). */
   content_id?: string | null;
-  /** Whether the HTML shows it. */
+  /** Whether the HTML displays it. */
   inline?: boolean | null;
 }
 
 /** An attempt to send. */
 export interface Attempt {
-  /** The relay's three digits. */
+  /** The relay's three-digit code. */
   smtp_code?: number | null;
   /** The relay's enhanced code. */
   enhanced_code?: string | null;
-  /** The relay's words. */
+  /** The relay's text. */
   reply?: string | null;
-  /** Its number, from 1. */
+  /** The number, from 1. */
   number: number;
   /** When it began. */
   started_at: string;
   /** How long it took. */
   duration_ms: number;
-  /** By which account. */
+  /** The account. */
   account: string;
-  /** To which server. */
+  /** The server. */
   remote?: string | null;
   /** How it ended. */
   outcome: string;
@@ -252,92 +262,92 @@ export interface Attempt {
 
 /** A management call. */
 export interface AuditEntry {
-  /** The entry's own id. */
+  /** The entry's id. */
   id: string;
   /** When. */
   at: string;
   /** Who: `admin`, or `key:` and the id of a key. */
   actor: string;
-  /** About which tenant. */
+  /** The tenant concerned. */
   tenant?: string | null;
   /** What was done. */
   action: string;
-  /** To what. */
+  /** The resource concerned. */
   target: string;
-  /** The request that asked for it. */
+  /** The id of the request. */
   request_id?: string | null;
-  /** Particulars; never a secret. */
+  /** Further data; never a secret. */
   detail?: Record<string, unknown> | null;
 }
 
 /** A page of the audit log. */
 export interface AuditList {
-  /** Newest first. */
+  /** The entries, newest first. */
   data: Array<AuditEntry>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
 /** A batch. */
 export interface Batch {
-  /** Its code. */
+  /** The code. */
   code: string;
-  /** Whether its mail is held. */
+  /** Whether its mail is suspended. */
   suspended: boolean;
-  /** Since when. */
+  /** When it was suspended. */
   suspended_since?: string | null;
-  /** How many of its messages wait to be sent; 10,000 are so many or more. */
+  /** How many of its messages wait to be sent, counted up to 10,000: that value means "at least". */
   waiting: number;
 }
 
-/** What became of one message of a batch: a `status`, or an `error`. */
+/** The result for one message of a batch: a `status`, or an `error`. */
 export interface BatchItem {
-  /** Your id of it, or its uid. */
+  /** Your id of the message, or its uid. */
   id?: string | null;
-  /** Its own id. */
+  /** The message's own id. */
   uid?: string | null;
-  /** Where it stands. */
+  /** The message's status. */
   status?: string | null;
-  /** True where it was here already, by its id or its key; absent where it is new. */
+  /** True if the message was accepted before, by its id or key; absent if it is new. */
   repeated?: boolean | null;
   error?: ErrorBody | null;
 }
 
 /** A page of batches. */
 export interface BatchList {
-  /** By code. */
+  /** The batches, by code. */
   data: Array<Batch>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** A batch, with how far it is. */
+/** A batch and its progress. */
 export interface BatchProgress {
-  /** Its code. */
+  /** The code. */
   code: string;
-  /** Whether its mail is held. */
+  /** Whether its mail is suspended. */
   suspended: boolean;
-  /** Since when. */
+  /** When it was suspended. */
   suspended_since?: string | null;
-  /** How many of its messages wait to be sent; 10,000 are so many or more. */
+  /** How many of its messages wait to be sent, counted up to 10,000: that value means "at least". */
   waiting: number;
-  /** How many of its messages stand where; states that none is in are not there. */
+  /** How many of its messages are in each status; a status without messages is absent. */
   by_status: Record<string, unknown>;
-  /** Whether these are all: of a larger batch 10,000 are counted. */
+  /** Whether all messages were counted: of a larger batch 10,000 are. */
   counted_all: boolean;
 }
 
 /** Many mails at once. */
 export interface BatchRequest {
-  /** Fields for every message that does not have its own, all but `id`; `headers` and `metadata` are merged. */
+  /** Fields for every message that does not set them, except `id`; `headers` and `metadata` are merged. */
   defaults?: MessageRequest | null;
-  /** 1 to 1,000, each as for `POST /v1/messages` once it has the defaults. */
+  /** 1 to 1,000 messages, each as for `POST /v1/messages` with the defaults applied. */
   messages: Array<MessageRequest>;
 }
 
-/** What became of a batch. */
+/** The result of a batch. */
 export interface BatchResult {
-  /** How many are durable. */
+  /** How many messages are durable. */
   accepted: number;
   /** How many were refused. */
   rejected: number;
@@ -347,47 +357,19 @@ export interface BatchResult {
 
 /** A bounce. */
 export interface Bounce {
-  /** `hard` where the address itself is bad, which suppresses it; `soft` otherwise. */
+  /** `hard` if the address itself is bad, which suppresses it; `soft` otherwise. */
   type?: "hard" | "soft" | null;
-  /** The code that came back. */
+  /** The code of the bounce. */
   code?: string | null;
-  /** Why, in one word or more. */
+  /** The reason, in a word or more. */
   reason?: string | null;
-  /** When it came. */
+  /** When it arrived. */
   at?: string | null;
-  /** When everybody who asked for it had been told. */
+  /** When every notification of it was acknowledged or given up. */
   reported_at?: string | null;
 }
 
-/** A call. */
-export interface Call {
-  /** When it began. */
-  at: string;
-  /** How long it took. */
-  latency_ms: number;
-  /** The HTTP status, if an answer came. */
-  status?: number | null;
-  /** What was sent, shortened. */
-  request: string;
-  /** What was answered, shortened, or what went wrong. */
-  answer: string;
-}
-
-/** Whether an account is left alone. */
-export interface Circuit {
-  /** `closed`: it is used. `open`: its mail waits until it is tried again. */
-  state: "closed" | "open";
-  /** The failure's code. */
-  code?: string | null;
-  /** What was said. */
-  reason?: string | null;
-  /** Since when. */
-  since?: string | null;
-  /** When it is tried again. */
-  until?: string | null;
-}
-
-/** What a cleanup did. */
+/** The result of a clean-up. */
 export interface Cleanup {
   /** Messages that were removed. */
   deleted: number;
@@ -399,15 +381,15 @@ export interface Cleanup {
 export interface Contact {
   /** Its id. */
   id: string;
-  /** The name it is found by. */
+  /** The name that rules look up. */
   name: string;
-  /** Where to; none means that the name is known and has no address. */
+  /** The addresses; an empty list means that the name is known and has no address. */
   addresses: Array<string>;
-  /** Rises with each change. */
+  /** Increases with each change. */
   version: number;
-  /** When it was made. */
+  /** When it was created. */
   created_at: string;
-  /** When it was changed last. */
+  /** When it was last changed. */
   updated_at: string;
 }
 
@@ -415,19 +397,19 @@ export interface Contact {
 export interface ContactList {
   /** By id. */
   data: Array<Contact>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** A contact to make or change. Unknown fields are refused. */
+/** A contact to create or change. Unknown fields are refused. */
 export interface ContactRequest {
-  /** Its id, unique in your tenant; only when it is made. One is made when absent. */
+  /** The id, unique in your tenant; on creation only. Generated when absent. */
   id?: string | null;
-  /** The name it is found by, at most 200 characters; needed when it is made. */
+  /** The name that rules look up, at most 200 characters; required on creation. */
   name?: string | null;
-  /** Where to, at most 100: a list, or one address. */
+  /** The addresses, at most 100: a list or a single one. */
   addresses?: string | Array<string> | null;
-  /** With `PATCH`: only if the contact still has this version. */
+  /** With `PATCH`: change only if the contact still has this version. */
   version?: number | null;
   /** Shown only; it may be sent back as it was. */
   created_at?: string;
@@ -435,7 +417,7 @@ export interface ContactRequest {
   updated_at?: string;
 }
 
-/** Bounds of composed mail. */
+/** Limits of composed mail. */
 export interface ContentLimits {
   /** The longest subject, in characters. */
   subject_chars?: number | null;
@@ -445,403 +427,415 @@ export interface ContentLimits {
   message_bytes?: number | null;
   /** Whether every composed message must have html. */
   html_required: boolean;
-  /** Whether a message with html and no text gets a text made of its html. */
+  /** Whether a message with html and no text gets a text derived from the html. */
   auto_text: boolean;
 }
 
-/** Bounds of composed mail. */
+/** Limits of composed mail. */
 export interface ContentRequest {
   /** The longest subject, in characters; 150 when absent. */
   subject_chars?: number | null;
   /** The largest HTML part, in bytes; 524,288 when absent. */
   html_bytes?: number | null;
-  /** The largest message, in bytes; the gateway's own bound when absent. */
+  /** The largest message, in bytes; the gateway's own limit when absent. */
   message_bytes?: number | null;
   /** Whether every composed message must have html. */
   html_required?: boolean | null;
-  /** Whether a message with html and no text gets a text made of its html, unless its own `auto_text` is `false`. */
+  /** Whether a message with html and no text gets a text derived from the html, unless its own `auto_text` is `false`. */
   auto_text?: boolean | null;
 }
 
-/** Something a webhook was, or is to be, told. */
+/** A notification of a webhook, delivered or not. */
 export interface Delivery {
   /** The message. */
   message: string;
-  /** The event's place in the message's history. */
+  /** The event's position in the message's history. */
   sequence: number;
   /** The event. */
   event: string;
   /** `pending`, `calling`, `waiting`, `acknowledged` or `dead`. */
   status: "pending" | "calling" | "waiting" | "acknowledged" | "dead";
-  /** Calls so far. */
+  /** The number of calls so far. */
   tries: number;
-  /** Since when it is to be told. */
+  /** When the notification was created. */
   created_at: string;
   /** When the next call is due. */
   next_at?: string | null;
-  /** When it was acknowledged, or given up. */
+  /** When it was acknowledged or given up. */
   settled_at?: string | null;
-  last_call?: Call | null;
+  last_call?: NotificationCall | null;
 }
 
 /** A page of a webhook's deliveries. */
 export interface DeliveryList {
-  /** Those of the newest messages first. */
+  /** The notifications, those of the newest messages first. */
   data: Array<Delivery>;
-  /** Give this as `cursor` for the next; null at the end. It may follow a page with fewer than asked for, or none. */
+  /** Pass this as `cursor` to read the next page; null on the last page. It may follow a page with fewer items than requested, or none. */
   next_cursor?: string | null;
 }
 
 /** How much one receiving domain is sent. 0: no limit. */
 export interface DestinationLimit {
-  /** Mails on the wire at once. */
+  /** The most simultaneous mails. */
   connections: number;
-  /** Mails begun in any second. */
+  /** The most mails begun in any second. */
   per_second: number;
 }
 
 /** How much one receiving domain is sent. 0: no limit. */
 export interface DestinationRequest {
-  /** Mails on the wire at once. */
+  /** The most simultaneous mails. */
   connections?: number;
-  /** Mails begun in any second. */
+  /** The most mails begun in any second. */
   per_second?: number;
 }
 
-/** What to forget. */
+/** The address to erase. */
 export interface EraseRequest {
   /** The address. */
   address: string;
 }
 
-/** What was forgotten. */
+/** The result of an erasure. */
 export interface Erasure {
-  /** Messages to nobody else, which were removed. */
+  /** Messages to this address only, which were removed. */
   removed: number;
-  /** Messages to others as well, in which the address, the subject and the bodies were removed. */
+  /** Messages to others as well, from which the address, the subject and the bodies were removed. */
   redacted: number;
-  /** Messages that are still on their way, and were left: call again once they have ended. */
+  /** Messages that have not ended and were left: call again once they have. */
   waiting: number;
-  /** Whether there may be more that have ended: call again. */
+  /** Whether there may be more messages that have ended: call again. */
   more: boolean;
 }
 
 /** What went wrong. */
 export interface ErrorBody {
-  /** A stable word: `malformed_request`, `unauthorized`, `forbidden`, `sensitive`, `not_found`, `method_not_allowed`, `request_timeout`, `conflict`, `gone`, `payload_too_large`, `unsupported_media_type`, `validation_error`, `too_many_requests`, `unavailable`, `internal`. */
+  /** A stable code: `malformed_request`, `unauthorized`, `forbidden`, `sensitive`, `not_found`, `method_not_allowed`, `request_timeout`, `conflict`, `gone`, `payload_too_large`, `unsupported_media_type`, `validation_error`, `too_many_requests`, `unavailable`, `internal`. */
   code: string;
   /** A sentence for people. */
   message: string;
-  /** The request, as in `X-Request-Id`; absent for one item of a batch. */
+  /** The request's id, as in `X-Request-Id`; absent for one item of a batch. */
   request_id?: string | null;
   /** The fields that failed their checks. */
   details: Array<FieldError>;
 }
 
-/** An entry of a message's history. */
-export interface Event {
-  /** Its place, from 1. */
-  seq: number;
-  /** When. */
-  at: string;
-  /** What happened. */
-  type: string;
-  /** Particulars; empty where there are none. */
-  data: Record<string, unknown>;
-}
-
 /** A message's history. */
 export interface EventList {
-  /** In order. */
-  data: Array<Event>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** The events, in order. */
+  data: Array<MessageEvent>;
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** What holds a message. */
+/** Why a message is where it is. */
 export interface Explanation {
-  /** Where it stands. */
+  /** The message's status. */
   status: "accepted" | "validating" | "ready" | "scheduled" | "sending" | "sent" | "failed" | "invalid" | "in_doubt" | "suppressed" | "cancelled" | "expired" | "captured";
-  /** What happens to it now, or why it ended as it did, where that is not a matter of gates. */
+  /** What happens to it now, or why it ended, if it waits for no gate. */
   reason?: string | null;
-  /** What it waits for; empty when nothing holds it. */
+  /** What it waits for; empty if nothing blocks it. */
   gates: Array<Gate>;
-  /** When it goes, as far as is known. */
+  /** When it will be sent, if that is known. */
   next_at?: string | null;
 }
 
 /** A failure. */
 export interface Failure {
-  /** A stable word, such as `smtp_550` or `connect_timeout`. */
+  /** A stable code, such as `smtp_550` or `connect_timeout`. */
   code?: string | null;
-  /** What kind of trouble it is. */
+  /** The category of the failure. */
   category?: string | null;
-  /** The same in the coarse words that gateways share: `TRANSIENT_ERROR`, `PERMANENT_ERROR`, `CONFIGURATION_ERROR`, `QUOTA_ERROR` or `TIMEOUT_ERROR`. */
+  /** The category in the coarse terms that gateways share: `TRANSIENT_ERROR`, `PERMANENT_ERROR`, `CONFIGURATION_ERROR`, `QUOTA_ERROR` or `TIMEOUT_ERROR`. */
   provider_category?: string | null;
   /** The code as the provider wrote it. */
   original_code?: string | null;
-  /** Where in the conversation it happened. */
+  /** The phase of the conversation in which it happened. */
   phase?: string | null;
-  /** The relay's three digits. */
+  /** The relay's three-digit code. */
   smtp_code?: number | null;
   /** The relay's enhanced code. */
   enhanced_code?: string | null;
-  /** What the relay or the system said. */
+  /** The text of the relay or the system. */
   message?: string | null;
 }
 
-/** Why messages failed. */
+/** A failure code and its frequency. */
 export interface FailureReason {
   /** The failure's code. */
   code: string;
-  /** How many. */
+  /** The number of messages. */
   count: number;
 }
 
-/** What came next. */
+/** The entries that follow. */
 export interface Feed {
-  /** In order, oldest first. */
+  /** The entries, oldest first. */
   data: Array<FeedEntry>;
-  /** Give this as `after` for the next; there is always one. */
+  /** Pass this as `after` to continue; it is always present. */
   next_cursor: string;
 }
 
-/** Something that happened to a message. */
+/** An event of a message. */
 export interface FeedEntry {
-  /** Give this as `after` for what comes next. */
+  /** Pass this as `after` to read what follows. */
   cursor: string;
-  /** Its place in the message's history; null where the message was removed. */
+  /** The event's position in the message's history; null if the message was removed. */
   sequence?: number | null;
-  /** When; null where the message was removed. */
+  /** When it happened; null if the message was removed. */
   at?: string | null;
-  /** What, as webhooks name it. */
+  /** The event's name, as webhooks use it. */
   type: string;
-  /** What, as the message's history names it. */
+  /** The event's name, as the message's history uses it. */
   event: string;
   message?: NamedMessage | null;
-  /** Which mail came in, for `email.received`: its id in `/v1/inbound`. */
+  /** The inbound mail, for `email.received`: its id in `/v1/inbound`. */
   inbound?: string | null;
-  /** Particulars; empty where there are none. */
+  /** Further data; an empty object if absent. */
   data: Record<string, unknown>;
 }
 
 /** What is wrong with one field. */
 export interface FieldError {
-  /** Which field, as a path: `to[0]`, `attachments[1].content`; empty for the whole. */
+  /** The path of the field, such as `to[0]` or `attachments[1].content`; empty for the complete body. */
   field: string;
-  /** What is wrong with it, and what to do. */
+  /** What is wrong, and what to do about it. */
   message: string;
   /** For a message or a template: `INVALID_PAYLOAD`, `OUTBOX_NOT_FOUND`, `RECIPIENT_NOT_FOUND`, `INVALID_EMAIL` or `INVALID_TEMPLATE`. */
   code?: string | null;
-  /** The check that found it: `INTEGRITY`, `OUTBOX`, `RECIPIENT` or `TEMPLATE`. */
+  /** The check that found the fault: `INTEGRITY`, `OUTBOX`, `RECIPIENT` or `TEMPLATE`. */
   check?: string | null;
 }
 
-/** Reminders of what was sent on. */
+/** Reminders of forwarded mail. */
 export interface FollowUpRequest {
-  /** Hours between two, at most 2,160. */
+  /** Hours between two reminders, at most 2,160. */
   every_hours: number;
-  /** How many there are at most, up to 100. */
+  /** The most reminders, up to 100. */
   times_max?: number;
 }
 
-/** One thing that holds a message. */
+/** One thing that a message waits for. */
 export interface Gate {
   /** `tenant`, `batch`, `account`, `limit`, `circuit`, `destination`, `schedule`, `retry`, `doubt`, `clock`, `node` or `turn`. */
   gate: string;
-  /** Why, for people. */
+  /** The reason, as a sentence. */
   reason: string;
-  /** Until when; null when somebody must act. */
+  /** When it ends; null if someone must act. */
   until?: string | null;
 }
 
-/** How the server feels. */
+/** The health of the server. */
 export interface Health {
   /** `ok`. */
   status: string;
-  /** What an operator should look at though mail is taken: `storage_apart`, where nodes do not share `storage.url`; `database_not_durable`, where the database is set up to lose commits when it crashes; `isolated`, while this node's heartbeat fails and it sends nothing; `secret_key_wrong`, where stored passwords do not open with the server's secret key. */
+  /** Problems that an operator should look at although mail is accepted: `storage_apart`: nodes do not share `storage.url`; `database_not_durable`: the database is configured to lose commits when it crashes; `isolated`: this node's heartbeat fails and it sends nothing; `secret_key_wrong`: stored passwords do not open with the server's secret key. */
   warnings?: Array<string>;
 }
 
-/** What became of an import. */
+/** The result of an import. */
 export interface ImportResult {
-  /** How many addresses get no mail from now on. */
+  /** How many addresses are suppressed from now on. */
   imported: number;
-  /** How many lines were left out. */
+  /** How many lines were skipped. */
   rejected: number;
-  /** The first 1,000 of those. */
+  /** The first 1,000 skipped lines. */
   errors: Array<WrongLine>;
 }
 
-/** A mail that came in, with what was found and done. */
+/** An inbound mail, with what it contained and what was done. */
 export interface Inbound {
   /** Its id. */
   id: string;
-  /** Its mailbox. */
+  /** The mailbox. */
   mailbox: string;
   /** `received`, `routing`, `routed`, `no_match`, `gone`, `waiting` or `dead`. */
   status: "received" | "routing" | "routed" | "no_match" | "gone" | "waiting" | "dead";
-  /** What it is: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary`; null before it was looked at. */
+  /** The kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary`; null before it was processed. */
   kind?: "bounce" | "delay" | "success" | "complaint" | "pec" | "auto_reply" | "ordinary" | null;
-  /** Its author. */
+  /** The author. */
   from?: string | null;
-  /** To whom. */
+  /** The recipient. */
   to?: string | null;
-  /** Its subject. */
+  /** The subject. */
   subject?: string | null;
-  /** Its Message-ID, without brackets. */
+  /** The Message-ID, without brackets. */
   message_id?: string | null;
-  /** Its size in bytes. */
+  /** The size in bytes. */
   size: number;
-  /** When it says that it was sent: its Date. */
+  /** When it was sent, according to its Date. */
   date?: string | null;
-  /** When its server took it. */
+  /** When its server received it. */
   arrived_at?: string | null;
   /** When it was registered here. */
   created_at: string;
   /** When it was settled. */
   settled_at?: string | null;
-  /** When it is looked at next: another try, or a reminder. */
+  /** When it is processed next: another try, or a reminder. */
   due_at?: string | null;
-  /** Tries used; begins anew once it is settled. */
+  /** Tries used; starts again once it is settled. */
   tries: number;
-  /** How often it was dealt with in all, whatever came of it. */
+  /** How often it was processed in all. */
   attempts: number;
   /** What went wrong, or why nothing matched. */
   error?: string | null;
-  /** Its labels. */
+  /** The labels. */
   tags: Array<string>;
-  /** The rule that reminds of it. */
+  /** The rule that sends reminders. */
   follow_up?: string | null;
   /** Reminders so far. */
   reminders: number;
-  /** When somebody said that it is resolved. */
+  /** When it was resolved. */
   resolved_at?: string | null;
   /** The folder it was in. */
   folder: string;
-  /** What UIDs were good for then. */
+  /** The folder's UIDVALIDITY at that time. */
   uid_validity: number;
-  /** Its UID there. */
+  /** The UID in the folder. */
   imap_uid: number;
-  /** The SHA-256 digest of its bytes; null where they were not read. */
+  /** The SHA-256 digest of its bytes; null if they were not read. */
   digest?: string | null;
-  /** What was found in it and done with it. */
+  /** What it contained, and what was done with it. */
   result?: Record<string, unknown> | null;
-  /** What was sent because of it. */
+  /** The messages that were sent because of it. */
   messages: Array<SentOn>;
-  /** Its history: what subscribers were told of it. */
-  events: Array<Event>;
+  /** The events that subscribers got about it. */
+  events: Array<MessageEvent>;
 }
 
-/** Some mail that came in, and where to go on. */
+/** A page of inbound mail. */
 export interface InboundList {
-  /** Newest first. */
+  /** The mails, newest first. */
   data: Array<InboundSummary>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** Which mail to replay. Every condition given must hold. Unknown fields are refused. */
+/** The mail to replay. A mail must match every condition. Unknown fields are refused. */
 export interface InboundReplayRequest {
-  /** Those that stand so: `no_match`, `dead` or `routed`. Needed. */
+  /** The status: `no_match`, `dead` or `routed`. Required. */
   status: "no_match" | "dead" | "routed";
-  /** Only those of this mailbox. */
+  /** Only mail of this mailbox. */
   mailbox?: string | null;
-  /** Only those of this kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary`. */
+  /** Only mail of this kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary`. */
   kind?: "bounce" | "delay" | "success" | "complaint" | "pec" | "auto_reply" | "ordinary" | null;
-  /** Only those that were registered at this time or later: RFC 3339 or Unix seconds. */
+  /** Only mail registered at this time or later: RFC 3339 or Unix seconds. */
   since?: string | null;
-  /** Only those that were registered before this time. */
+  /** Only mail registered before this time. */
   until?: string | null;
-  /** Only those that were settled before this time: give the `at` of the first answer to go on where `more` is true. */
+  /** Only mail settled before this time: pass the `at` of the first answer to continue while `more` is true. */
   settled_before?: string | null;
-  /** How many at most, the newest first: 1 to 1,000. */
+  /** The most mails, the newest first: 1 to 1,000. */
   limit?: number | null;
 }
 
-/** How many mails are looked at again. */
+/** The result of a replay. */
 export interface InboundReplayed {
-  /** So many. */
+  /** How many mails are processed again. */
   replayed: number;
-  /** Whether there may be more: the same call with `settled_before` goes on with them. */
+  /** Whether there may be more: repeat the call with `settled_before`. */
   more: boolean;
-  /** When. */
+  /** The time of the call. */
   at: string;
 }
 
-/** A mail that came in, as in lists. */
+/** A rule. */
+export interface InboundRule {
+  /** Its id. */
+  id: string;
+  /** The mailbox whose mail it applies to. */
+  mailbox: string;
+  /** The position; lower ones come first. */
+  position: number;
+  /** Whether it is evaluated at all. */
+  active: boolean;
+  /** The conditions, all of which must match; an empty list matches every mail. */
+  match: Array<Record<string, unknown>>;
+  /** The actions, in order. */
+  actions: Array<Record<string, unknown>>;
+  /** Reminders of forwarded mail until the mail is resolved. */
+  follow_up?: Record<string, unknown> | null;
+  /** Increases with each change. */
+  version: number;
+  /** When it was created. */
+  created_at: string;
+  /** When it was last changed. */
+  updated_at: string;
+}
+
+/** An inbound mail, as in lists. */
 export interface InboundSummary {
   /** Its id. */
   id: string;
-  /** Its mailbox. */
+  /** The mailbox. */
   mailbox: string;
   /** `received`, `routing`, `routed`, `no_match`, `gone`, `waiting` or `dead`. */
   status: "received" | "routing" | "routed" | "no_match" | "gone" | "waiting" | "dead";
-  /** What it is: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary`; null before it was looked at. */
+  /** The kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary`; null before it was processed. */
   kind?: "bounce" | "delay" | "success" | "complaint" | "pec" | "auto_reply" | "ordinary" | null;
-  /** Its author. */
+  /** The author. */
   from?: string | null;
-  /** To whom. */
+  /** The recipient. */
   to?: string | null;
-  /** Its subject. */
+  /** The subject. */
   subject?: string | null;
-  /** Its Message-ID, without brackets. */
+  /** The Message-ID, without brackets. */
   message_id?: string | null;
-  /** Its size in bytes. */
+  /** The size in bytes. */
   size: number;
-  /** When it says that it was sent: its Date. */
+  /** When it was sent, according to its Date. */
   date?: string | null;
-  /** When its server took it. */
+  /** When its server received it. */
   arrived_at?: string | null;
   /** When it was registered here. */
   created_at: string;
   /** When it was settled. */
   settled_at?: string | null;
-  /** When it is looked at next: another try, or a reminder. */
+  /** When it is processed next: another try, or a reminder. */
   due_at?: string | null;
-  /** Tries used; begins anew once it is settled. */
+  /** Tries used; starts again once it is settled. */
   tries: number;
-  /** How often it was dealt with in all, whatever came of it. */
+  /** How often it was processed in all. */
   attempts: number;
   /** What went wrong, or why nothing matched. */
   error?: string | null;
-  /** Its labels. */
+  /** The labels. */
   tags: Array<string>;
-  /** The rule that reminds of it. */
+  /** The rule that sends reminders. */
   follow_up?: string | null;
   /** Reminders so far. */
   reminders: number;
-  /** When somebody said that it is resolved. */
+  /** When it was resolved. */
   resolved_at?: string | null;
   /** The folder it was in. */
   folder: string;
-  /** What UIDs were good for then. */
+  /** The folder's UIDVALIDITY at that time. */
   uid_validity: number;
-  /** Its UID there. */
+  /** The UID in the folder. */
   imap_uid: number;
-  /** The SHA-256 digest of its bytes; null where they were not read. */
+  /** The SHA-256 digest of its bytes; null if they were not read. */
   digest?: string | null;
 }
 
-/** An API key, without itself. */
+/** An API key, without the key itself. */
 export interface Key {
-  /** Its id: the part of it that may be known. */
+  /** The id: the public part of the key. */
   id: string;
-  /** What it begins with. */
+  /** The first characters of the key. */
   prefix: string;
-  /** Its name for people. */
+  /** The display name. */
   name: string;
   /** What it may do: `send`, `read`, `manage`. */
   scopes: Array<"send" | "read" | "manage">;
-  /** From where it may be used; anywhere when empty. */
+  /** The networks it may be used from; any when empty. */
   allow_ips: Array<string>;
-  /** Whom its mail may be from: addresses, domains, patterns; whoever its tenant may be when empty. */
+  /** The senders its mail may have: addresses, domains, patterns; those of its tenant when empty. */
   allowed_senders: Array<string>;
-  /** Whom its mail may be to; anybody when empty. */
+  /** The recipients its mail may have; any when empty. */
   allowed_recipients: Array<string>;
-  /** When it was made. */
+  /** When it was created. */
   created_at: string;
-  /** After which it does not open any more. */
+  /** When it expires. */
   expires_at?: string | null;
   /** When it was last used, to the minute. */
   last_used_at?: string | null;
@@ -851,83 +845,93 @@ export interface Key {
 
 /** A tenant's keys. */
 export interface KeyList {
-  /** The oldest first, the revoked among them. */
+  /** The keys, the oldest first, including revoked ones. */
   data: Array<Key>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** A key to make. Unknown fields are refused. */
+/** A key to create. Unknown fields are refused. */
 export interface KeyRequest {
-  /** Its name for people. */
+  /** The display name. */
   name?: string | null;
   /** What it may do: `send` (hand over, cancel, retry), `read`, `manage` (accounts, batches, suppressions, templates, recipients, signing keys). All three when absent. */
   scopes?: Array<"send" | "read" | "manage">;
-  /** After which it does not open any more: RFC 3339 or Unix seconds. */
+  /** When it expires: RFC 3339 or Unix seconds. */
   expires_at?: string | null;
-  /** From where it may be used: addresses and networks; anywhere when absent. */
+  /** The addresses and networks it may be used from; any when absent. */
   allow_ips?: Array<string> | null;
-  /** Whom its mail may be from, besides what binds its tenant: addresses, domains, and patterns such as `*.example.com` or `news-*@example.com`, 200 at most. */
+  /** The senders its mail may have, besides the restrictions of its tenant: addresses, domains, and patterns such as `*.example.com` or `news-*@example.com`, at most 200. */
   allowed_senders?: Array<string> | null;
-  /** Whom its mail may be to, as for test systems; anybody when absent. */
+  /** The recipients its mail may have, for test systems; any when absent. */
   allowed_recipients?: Array<string> | null;
 }
 
-/** Somebody a tenant writes to. */
+/** A recipient of the directory. */
 export interface KnownRecipient {
   /** Its id. */
   id: string;
-  /** Your own id of it, unique among those not deleted. */
+  /** Your own id of the recipient, unique among those not deleted. */
   external_id?: string | null;
-  /** The name, for people. */
+  /** The display name. */
   name?: string | null;
-  /** Where to; a domain outside ASCII as A-labels (`xn--…`). */
+  /** The address; a domain outside ASCII as A-labels (`xn--…`). */
   address: string;
-  /** The address as people write it, where that is another spelling. */
+  /** The address in Unicode, if that differs. */
   address_unicode?: string | null;
-  /** The personal number, all but its end hidden; the whole is never shown. */
+  /** The personal number, masked except for its end; it is never shown completely. */
   personal_number?: string | null;
-  /** Rises with each change. */
+  /** Increases with each change. */
   version: number;
-  /** When it was made. */
+  /** When it was created. */
   created_at: string;
-  /** When it was changed last. */
+  /** When it was last changed. */
   updated_at: string;
   /** When it was deleted. */
   deleted_at?: string | null;
 }
 
-/** What becomes of attachments too large to mail. */
+/** What to do with attachments too large to mail. */
 export interface LargeFiles {
   /** `reject` the message, `warn` in its history and send it, or `rewrite` it with a link in the file's place. */
   policy: string;
-  /** The largest file that is not too large, in bytes; null: only the message as a whole is bounded. */
+  /** The largest file that is not too large, in bytes; null: only the complete message is limited. */
   above_bytes?: number | null;
   /** How many days a link works, at most 3,650; 30 when null. */
   link_days?: number | null;
 }
 
-/** How much an account may send, in any window of that length. 0: no limit. */
+/** What counts against the limits now; null if there is no such limit. */
+export interface LimitUse {
+  /** Against `per_minute`. */
+  minute?: number | null;
+  /** Against `per_hour`. */
+  hour?: number | null;
+  /** Against `per_day`. */
+  day?: number | null;
+}
+
+/** How much an account may send in any window of that length. 0: no limit. */
 export interface Limits {
-  /** In any sixty seconds. */
+  /** In any 60 seconds. */
   per_minute: number;
-  /** In any sixty minutes. */
+  /** In any 60 minutes. */
   per_hour: number;
-  /** In any twenty-four hours. */
+  /** In any 24 hours. */
   per_day: number;
-  /** What happens to mail beyond: `defer` or `reject`. */
+  /** What happens to mail beyond the limit: `defer` or `reject`. */
   behavior: "defer" | "reject";
 }
 
-/** How much an account may send, in any window of that length. 0 and null: no limit. */
+/** How much an account may send in any window of that length. 0 and null: no limit. */
 export interface LimitsRequest {
-  /** In any sixty seconds. */
+  /** In any 60 seconds. */
   per_minute?: number | null;
-  /** In any sixty minutes. */
+  /** In any 60 minutes. */
   per_hour?: number | null;
-  /** In any twenty-four hours. */
+  /** In any 24 hours. */
   per_day?: number | null;
-  /** What happens to mail beyond: `defer` (default) or `reject`. */
+  /** What happens to mail beyond the limit: `defer` (default) or `reject`. */
   behavior?: "defer" | "reject" | null;
 }
 
@@ -939,19 +943,19 @@ export interface MailContent {
   text?: string | null;
   /** Whether it has html; see `preview`. */
   has_html: boolean;
-  /** What is attached, in order. */
+  /** The attachments, in order. */
   attachments: Array<MailFile>;
-  /** What is left out here because the mail has more of it than is read, such as `parts beyond 1,000`. Empty for a mail that is shown whole; `raw` always has all of it. */
+  /** What is left out because the mail has more of it than is read, such as `parts beyond 1,000`. Empty if the mail is shown completely; `raw` always has all of it. */
   omitted: Array<string>;
 }
 
 /** A file in a mail. */
 export interface MailFile {
-  /** Its place, from 0. */
+  /** The file's position, from 0. */
   index: number;
   filename?: string | null;
   content_type: string;
-  /** In bytes. */
+  /** The size in bytes. */
   size: number;
   /** The id by which the html refers to it. */
   content_id?: string | null;
@@ -963,17 +967,17 @@ export interface MailHeader {
   value: string;
 }
 
-/** Something that holds mail. */
+/** Something that blocks mail. */
 export interface MailHolder {
-  /** As messages name it: `tenant`, `batch:CODE`, `account:ID`, `limit:ID` or `circuit:ID`. `GET /v1/messages` takes it as `held_by`. */
+  /** Its name as in messages: `tenant`, `batch:CODE`, `account:ID`, `limit:ID` or `circuit:ID`. `GET /v1/messages` accepts it as `held_by`. */
   held_by: string;
-  /** How many messages it holds; 2,000 are so many or more. */
+  /** How many messages it blocks. Counting stops at 2,000, which then means "at least". */
   messages: number;
-  /** Since when. */
+  /** When it began. */
   since?: string | null;
-  /** When it ends by itself, or is tried again; null where somebody must act. */
+  /** When it ends by itself, or is tried again; null if someone must act. */
   until?: string | null;
-  /** Why, where the holder says. */
+  /** The reason, if one is known. */
   reason?: string | null;
 }
 
@@ -981,7 +985,7 @@ export interface MailHolder {
 export interface Mailbox {
   /** Its id. */
   id: string;
-  /** Whose it is. */
+  /** The tenant it belongs to. */
   tenant: string;
   /** The IMAP server. */
   host: string;
@@ -991,60 +995,60 @@ export interface Mailbox {
   tls: "implicit" | "starttls" | "none";
   /** More certificate authorities to trust. */
   ca_pem?: string | null;
-  /** Who signs in. */
+  /** The user name. */
   username: string;
   /** `password` or `xoauth2`. */
   auth: "password" | "xoauth2";
-  /** Whether there is a password; it is never shown. */
+  /** Whether a password is set; it is never shown. */
   password_set: boolean;
-  /** Whether there is a token; it is never shown. */
+  /** Whether a token is set; it is never shown. */
   token_set: boolean;
   oauth?: OAuth | null;
   /** The folder that is watched. */
   folder: string;
-  /** What its mail is looked at for: `forward`, `bounces`, `pec`. */
+  /** What its mail is processed for: `forward`, `bounces`, `pec`. */
   roles: Array<"forward" | "bounces" | "pec">;
   /** Whether it is watched at all. */
   active: boolean;
-  /** What it is for. */
+  /** The purpose. */
   description?: string | null;
-  /** Seconds between two looks where the server does not tell of new mail by itself. */
+  /** Seconds between two scans when the server does not announce new mail by itself. */
   poll_seconds: number;
   /** Where watching began. */
   start: "now" | "beginning" | Record<string, unknown>;
-  /** The proxy on the way, without its password. */
+  /** The proxy to connect through, without its password. */
   proxy?: string | null;
   /** Whether reports in it may be about any tenant's messages. */
   all_tenants: boolean;
-  /** How often a mail that could not be dealt with is tried before it is dead. */
+  /** How often a mail that cannot be processed is tried before it is dead. */
   attempts_max: number;
-  /** What becomes of forwarded mail in doubt, where the rule does not say it; null where its account decides. */
+  /** What to do with forwarded mail in doubt if the rule does not say; null if the account decides. */
   on_doubt?: "resend" | "hold" | null;
   /** The largest mail that is read, in bytes. */
   mail_bytes_max: number;
-  /** When it was last read to its end without a fault; null before the first time. */
+  /** When it was last read to its end without a failure; null before the first time. */
   last_scanned_at?: string | null;
   /** How many UIDs it is behind: `uid_next` − 1 − `last_seen_uid`. */
   lag?: number | null;
-  /** What was wrong at the last look; null where it went well. */
+  /** The failure of the last scan; null if it succeeded. */
   error?: string | null;
-  /** Since when something has been wrong. */
+  /** When the failure first occurred. */
   error_since?: string | null;
-  /** What the server says its UIDs are good for. Where it changes, the folder is read anew, and known mail is passed over. */
+  /** The folder's UIDVALIDITY. If it changes, the folder is read again, and known mail is skipped. */
   uid_validity?: number | null;
   /** The last UID that was read. */
   last_seen_uid?: number | null;
   /** The UID that the next mail will get, as the server last said. */
   uid_next?: number | null;
-  /** Rises with each change. */
+  /** Increases with each change. */
   version: number;
-  /** When it was made. */
+  /** When it was created. */
   created_at: string;
-  /** When it was changed last. */
+  /** When it was last changed. */
   updated_at: string;
 }
 
-/** A mailbox that needs a look. */
+/** A mailbox that needs attention. */
 export interface MailboxBehind {
   mailbox: string;
   lag?: number | null;
@@ -1053,61 +1057,61 @@ export interface MailboxBehind {
 
 /** A tenant's mailboxes. */
 export interface MailboxList {
-  /** By id. */
+  /** The mailboxes, by id. */
   data: Array<Mailbox>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** A mailbox to make or change. Unknown fields are refused. */
+/** A mailbox to create or change. Unknown fields are refused. */
 export interface MailboxRequest {
-  /** Its id, unique in your tenant; only when it is made. One is made when absent. */
+  /** The id, unique in your tenant; on creation only. Generated when absent. */
   id?: string | null;
-  /** The IMAP server. Private ones can be set with the admin key alone. */
+  /** The IMAP server. Private ones require the admin key. */
   host?: string | null;
-  /** Its port; 993, or 143 where `tls` is not `implicit`, when absent. */
+  /** The port; 993, or 143 if `tls` is not `implicit`, when absent. */
   port?: number | null;
   /** `implicit` (default), `starttls` or `none`. */
   tls?: "implicit" | "starttls" | "none" | null;
   /** More certificate authorities to trust, in PEM form. */
   ca_pem?: string | null;
-  /** Who signs in. */
+  /** The user name. */
   username?: string | null;
   /** The password: encrypted at rest, never shown again. */
   password?: string | null;
-  /** In the place of a password, an OAuth 2 bearer token (XOAUTH2): encrypted at rest, never shown again. */
+  /** Instead of a password, an OAuth 2 bearer token (XOAUTH2): encrypted at rest, never shown again. */
   token?: string | null;
-  /** In the place of either, how it comes by the tokens that it signs in with (XOAUTH2, OAUTHBEARER). `null` removes it. */
+  /** Instead of either, how it obtains the tokens it signs in with (XOAUTH2, OAUTHBEARER). `null` removes it. */
   oauth?: OAuthRequest | null;
-  /** `password` or `xoauth2`; goes by which of the two is given. */
+  /** `password` or `xoauth2`; follows from which of the two is given. */
   auth?: "password" | "xoauth2" | null;
   /** The folder that is watched. */
   folder?: string | null;
-  /** What its mail is looked at for: `forward` (rules; the default), `bounces`, `pec`. A list, or one of them. */
+  /** What its mail is processed for: `forward` (rules; the default), `bounces`, `pec`. A list or a single one. */
   roles?: "forward" | "bounces" | "pec" | Array<"forward" | "bounces" | "pec"> | null;
   /** Another name for `roles`; only one of them may be given. */
   role?: "forward" | "bounces" | "pec" | Array<"forward" | "bounces" | "pec"> | null;
   /** Whether it is watched at all. */
   active?: boolean | null;
-  /** What it is for, at most 500 characters. */
+  /** The purpose, at most 500 characters. */
   description?: string | null;
-  /** Seconds between two looks where the server does not tell of new mail by itself, 5 to 86,400. */
+  /** Seconds between two scans when the server does not announce new mail by itself, 5 to 86,400. */
   poll_seconds?: number | null;
   /** Where watching begins: `"now"` (default), `"beginning"`, `{"newest": 100}`, `{"since": "2026-01-31T00:00:00Z"}` or `{"after_uid": 4711}`, where another program left off. */
   start?: "now" | "beginning" | Record<string, unknown> | null;
-  /** A proxy on the way: `socks5://user@host:port` or `http://user@host:port`. */
+  /** A proxy to connect through: `socks5://user@host:port` or `http://user@host:port`. */
   proxy?: string | null;
   /** The proxy's password: encrypted at rest, never shown again. */
   proxy_password?: string | null;
   /** Whether reports in it may be about any tenant's messages. For the admin key. */
   all_tenants?: boolean | null;
-  /** How often a mail that could not be dealt with is tried before it is dead, 1 to 20. */
+  /** How often a mail that cannot be processed is tried before it is dead, 1 to 20. */
   attempts_max?: number | null;
-  /** What becomes of forwarded mail in doubt, where the rule does not say it: `resend`, or `hold`, which never sends twice. As its account says when absent. */
+  /** What to do with forwarded mail in doubt if the rule does not say: `resend`, or `hold`, which never sends twice. The account's setting applies when absent. */
   on_doubt?: "resend" | "hold" | null;
   /** The largest mail that is read, in bytes: 65,536 to 67,108,864. */
   mail_bytes_max?: number | null;
-  /** With `PATCH`: only if the mailbox still has this version. */
+  /** With `PATCH`: change only if the mailbox still has this version. */
   version?: number | null;
   /** Shown only; it may be sent back as it was. */
   tenant?: string;
@@ -1135,264 +1139,276 @@ export interface MailboxRequest {
   updated_at?: string;
 }
 
-/** How a trial of a mailbox went. */
+/** The result of a mailbox test. */
 export interface MailboxTest {
-  /** Whether every step went well. */
+  /** Whether every step succeeded. */
   ok: boolean;
-  /** In order, up to the first that failed. */
+  /** The steps in order, up to the first that failed. */
   steps: Array<MailboxTestStep>;
   /** How long it took. */
   duration_ms: number;
 }
 
-/** One step of a trial of a mailbox. */
+/** One step of a mailbox test. */
 export interface MailboxTestStep {
   /** `settings`, `connect`, `tls`, `login`, `folder` or `mail`. */
   step: "settings" | "connect" | "tls" | "login" | "folder" | "mail";
-  /** Whether it went well. */
+  /** Whether the step succeeded. */
   ok: boolean;
-  /** What was found, or what to do. */
+  /** What happened, or what to do. */
   detail: string;
 }
 
 /** A message with its parts. */
 export interface Message {
-  /** Your id of it, or its uid. */
+  /** Your id of the message, or its uid. */
   id: string;
-  /** Its own id, a UUID v7. */
+  /** The message's own id, a UUID v7. */
   uid: string;
-  /** Whose it is. */
+  /** The tenant it belongs to. */
   tenant: string;
   /** The account that sends it. */
   account: string;
   /** `accepted`, `validating`, `ready`, `scheduled`, `sending`, `sent`, `failed`, `invalid`, `in_doubt`, `suppressed`, `cancelled` or `expired`. */
   status: "accepted" | "validating" | "ready" | "scheduled" | "sending" | "sent" | "failed" | "invalid" | "in_doubt" | "suppressed" | "cancelled" | "expired" | "captured";
-  /** What holds it back besides its own time: suspensions (`tenant`, `batch:CODE`, `account:ID`), a used-up limit (`limit:ID`) and an open circuit (`circuit:ID`) of its account. `/explain` says why, and until when. */
+  /** What blocks it besides its own schedule: suspensions (`tenant`, `batch:CODE`, `account:ID`), a used-up limit (`limit:ID`) and an open circuit (`circuit:ID`) of its account. `/explain` says why, and until when. */
   held_by: Array<string>;
   /** 0 (immediate) to 3 (low). */
   priority: number;
   /** The batch it belongs to. */
   batch?: string | null;
-  /** Whether nobody may read it: `subject` and `metadata` are hidden, and its bodies are removed once it is sent. */
+  /** Whether its content is hidden: `subject` and `metadata` are not shown, and the bodies are removed once it is sent. */
   sensitive: boolean;
-  /** The subject; `[hidden]` where the message is sensitive. */
+  /** The subject; `[hidden]` if the message is sensitive. */
   subject: string;
   /** The first recipient. */
   to?: string | null;
   /** How many recipients it has. */
   recipient_count: number;
-  /** How many of several recipients were refused for good. */
+  /** How many of several recipients were permanently refused. */
   refused_count: number;
   /** When it was accepted. */
   created_at: string;
-  /** When it changed last. */
+  /** When it last changed. */
   updated_at: string;
   /** When it is due. */
   due_at?: string | null;
-  /** After which it is not sent. */
+  /** When it expires unsent. */
   expires_at?: string | null;
-  /** When the relay took it. */
+  /** When the relay accepted it. */
   sent_at?: string | null;
   /** When it failed. */
   failed_at?: string | null;
-  /** When it had ended and everybody had been told, or was given up on. */
+  /** When it had ended and every notification was acknowledged or given up. */
   reported_at?: string | null;
   /** The number of the latest attempt; 0 before the first. */
   attempt: number;
-  /** Rises with each change. */
+  /** Increases with each change. */
   version: number;
-  /** Whether it failed because retries ran out. */
+  /** Whether it failed because its retries were exhausted. */
   exhausted: boolean;
-  /** The request that brought it. */
+  /** The id of the request that created it. */
   request_id?: string | null;
   /** Its Message-ID, without brackets. */
   message_id: string;
-  /** The relay's own id of it. */
+  /** The relay's own id of the mail. */
   provider_message_id?: string | null;
-  /** Why it is where it is, for people. */
+  /** Why it is where it is, as a sentence. */
   reason?: string | null;
   error?: Failure | null;
-  /** What became of it after it was sent: the worst that is known of a recipient. */
+  /** The outcome after it was sent: the worst one known of its recipients. */
   outcome?: string | null;
   bounce?: Bounce | null;
-  /** What to do when the relay's last answer is lost: `resend` or `hold`. */
+  /** What to do if the relay's final answer is lost: `resend` or `hold`. */
   on_doubt: "resend" | "hold";
   /** Your reference. */
   external_id?: string | null;
   /** Your labels. */
   tags: Array<string>;
-  /** Your own JSON object; null where the message is sensitive. */
+  /** Your own JSON object; null if the message is sensitive. */
   metadata?: Record<string, unknown> | null;
-  /** The entry of your directory of recipients that it is for. */
+  /** The entry of your recipient directory that it is for. */
   recipient_id?: string | null;
-  /** Where the submitted request is: `inline` in the database, the name of an object, or null where it was removed. */
+  /** The location of the submitted request: `inline` in the database, the name of an object, or null if it was removed. */
   payload_file_path?: string | null;
-  /** Where the mail is: `inline` in the database, the name of an object, or null before it is composed and once it was removed. */
+  /** The location of the mail: `inline` in the database, the name of an object, or null before it is composed and once it was removed. */
   eml_file_path?: string | null;
-  /** To whom. */
+  /** The recipients. */
   recipients: Array<Recipient>;
-  /** What was tried. */
+  /** The attempts. */
   attempts: Array<Attempt>;
-  /** What happened, in order. */
-  events: Array<Event>;
-  /** Who was told what, in order. */
+  /** The events, in order. */
+  events: Array<MessageEvent>;
+  /** The notifications, in order. */
   notifications: Array<Notification>;
 }
 
 /** How many messages match. */
 export interface MessageCount {
-  /** How many. */
+  /** The number of messages. */
   messages: number;
-  /** Whether there may be more: counting ends at 100,000, and earlier where too many would have to be looked at. */
+  /** Whether there may be more: counting stops at 100,000, and earlier if too many messages would have to be examined. */
   or_more: boolean;
 }
 
-/** Some messages, and where to go on. */
+/** An event of a message's history. */
+export interface MessageEvent {
+  /** The position, from 1. */
+  seq: number;
+  /** When it happened. */
+  at: string;
+  /** What happened. */
+  type: string;
+  /** Further data; an empty object if absent. */
+  data: Record<string, unknown>;
+}
+
+/** A page of messages. */
 export interface MessageList {
-  /** Newest first. */
+  /** The messages, newest first. */
   data: Array<MessageSummary>;
-  /** Give this as `cursor` for the next; null at the end. It may follow a page with fewer messages than asked for, or none. */
+  /** Pass this as `cursor` to read the next page; null on the last page. It may follow a page with fewer messages than requested, or none. */
   next_cursor?: string | null;
   count?: MessageCount | null;
-  /** What `q` was taken for, where it was given. */
+  /** How `q` was interpreted, if it was given. */
   understood?: Array<UnderstoodTerm> | null;
 }
 
 /** A mail to send. Unknown fields are refused. */
 export interface MessageRequest {
-  /** Your own id of it, unique in your tenant: 1 to 128 of `A-Z a-z 0-9 . _ : @ -`. The `uid` stands in when absent. */
+  /** Your own id of the message, unique in your tenant: 1 to 128 of `A-Z a-z 0-9 . _ : @ -`. The `uid` when absent. */
   id?: string | null;
-  /** The account to send by; your tenant's default when absent. */
+  /** The account that sends it; your tenant's default when absent. */
   account?: string | null;
-  /** The sender, with or without a name; needed unless the tenant has a `default_from`. */
+  /** The sender, with or without a name; required unless the tenant has a `default_from`. */
   from?: string | null;
-  /** Recipients: a list, or one. At most 1,000 with `cc` and `bcc`, and at least one of them all. */
+  /** The recipients: a list or a single one. At most 1,000 together with `cc` and `bcc`, and at least one among the three. */
   to?: string | Array<string> | null;
-  /** Recipients of copies: a list, or one. */
+  /** The recipients of copies: a list or a single one. */
   cc?: string | Array<string> | null;
-  /** Recipients that the others do not see: a list, or one. */
+  /** The recipients whom the others do not see: a list or a single one. */
   bcc?: string | Array<string> | null;
-  /** Where answers go: a list of at most 25, or one. */
+  /** The addresses for replies: a list of at most 25, or a single one. */
   reply_to?: string | Array<string> | null;
-  /** The envelope sender, when it is not `from`. */
+  /** The envelope sender, if it is not `from`. */
   return_path?: string | null;
   /** The subject. */
   subject?: string | null;
-  /** The plain text; this, `html` or both, unless a `template` makes them. */
+  /** The plain text. This, `html` or both are required, unless a `template` renders them. */
   text?: string | null;
   /** The HTML. */
   html?: string | null;
-  /** Makes the plain text of the HTML where there is none; as `content.auto_text` of your tenant is set when absent. */
+  /** Derives a missing plain text from the HTML. The tenant's `content.auto_text` applies when absent. */
   auto_text?: boolean | null;
-  /** Further forms of the text, at most one of each kind: an invitation, an AMP mail. */
+  /** Alternative forms of the content, at most one of each kind: an invitation, an AMP mail. */
   alternatives?: Array<AlternativeRequest> | null;
-  /** Further headers; those that Postway writes itself are refused. */
+  /** Further headers. Those that Postway writes itself are refused. */
   headers?: Record<string, string> | null;
-  /** Files that go with it. */
+  /** The attached files. */
   attachments?: Array<Attachment> | null;
-  /** The template that makes subject and texts, in the place of `subject`, `text` and `html`. */
+  /** The template that renders subject and texts, instead of `subject`, `text` and `html`. */
   template?: TemplateUse | null;
-  /** The entry of your directory of recipients that it is for; its address is the one in `to`. */
+  /** The entry of your recipient directory that it is for; its address is the one in `to`. */
   recipient?: RecipientUse | null;
-  /** Where a reader gets off the list (`List-Unsubscribe`). */
+  /** How a reader unsubscribes (`List-Unsubscribe`). */
   unsubscribe?: Unsubscribe | null;
-  /** Whether it says that a program sent it (`Auto-Submitted`); as your tenant is set when absent. */
+  /** Whether the mail declares that a program sent it (`Auto-Submitted`). The tenant's setting applies when absent. */
   auto_submitted?: boolean | null;
-  /** Hides subject and bodies from every reader, and removes the bodies once it is sent. */
+  /** Hides subject and bodies from every reader, and removes the bodies once the mail is sent. */
   sensitive?: boolean | null;
   /** 0 to 3, or `immediate`, `high`, `normal` (2, when absent), `low`. */
   priority?: number | "immediate" | "high" | "normal" | "low" | null;
-  /** The code of the batch it belongs to. One that begins with a stream's id and a colon is mail of that stream. */
+  /** The code of the batch it belongs to. A code that begins with a stream's id and a colon belongs to that stream. */
   batch?: string | null;
-  /** The stream it belongs to, which must be there; short for a `batch` of that name. */
+  /** The stream it belongs to, which must exist; short for a `batch` of that name. */
   stream?: string | null;
-  /** Not before this time: RFC 3339 or Unix seconds. */
+  /** The earliest time to send it: RFC 3339 or Unix seconds. */
   send_at?: string | null;
-  /** Not after this time: RFC 3339 or Unix seconds. */
+  /** The latest time to send it: RFC 3339 or Unix seconds. */
   expires_at?: string | null;
-  /** Labels to find it by. */
+  /** Labels for searching. */
   tags?: Array<string> | null;
-  /** Your own JSON object, given back with the message: at most 16 KiB, nested at most 32 levels deep. */
+  /** Your own JSON object, returned with the message: at most 16 KiB, nested at most 32 levels deep. */
   metadata?: Record<string, unknown> | null;
-  /** What to do when the relay's last answer is lost: `resend` (default, perhaps twice) or `hold`. */
+  /** What to do if the relay's final answer is lost: `resend` (default, may deliver twice) or `hold`. */
   on_doubt?: "resend" | "hold" | null;
-  /** A newer message with the same key cancels this one if it has not left yet. */
+  /** A newer message with the same key cancels this one if it has not been sent yet. */
   collapse_key?: string | null;
-  /** Your reference to something of your own. */
+  /** A reference of your own. */
   external_id?: string | null;
 }
 
 /** A message, as in lists. */
 export interface MessageSummary {
-  /** Your id of it, or its uid. */
+  /** Your id of the message, or its uid. */
   id: string;
-  /** Its own id, a UUID v7. */
+  /** The message's own id, a UUID v7. */
   uid: string;
-  /** Whose it is. */
+  /** The tenant it belongs to. */
   tenant: string;
   /** The account that sends it. */
   account: string;
   /** `accepted`, `validating`, `ready`, `scheduled`, `sending`, `sent`, `failed`, `invalid`, `in_doubt`, `suppressed`, `cancelled` or `expired`. */
   status: "accepted" | "validating" | "ready" | "scheduled" | "sending" | "sent" | "failed" | "invalid" | "in_doubt" | "suppressed" | "cancelled" | "expired" | "captured";
-  /** What holds it back besides its own time: suspensions (`tenant`, `batch:CODE`, `account:ID`), a used-up limit (`limit:ID`) and an open circuit (`circuit:ID`) of its account. `/explain` says why, and until when. */
+  /** What blocks it besides its own schedule: suspensions (`tenant`, `batch:CODE`, `account:ID`), a used-up limit (`limit:ID`) and an open circuit (`circuit:ID`) of its account. `/explain` says why, and until when. */
   held_by: Array<string>;
   /** 0 (immediate) to 3 (low). */
   priority: number;
   /** The batch it belongs to. */
   batch?: string | null;
-  /** Whether nobody may read it: `subject` and `metadata` are hidden, and its bodies are removed once it is sent. */
+  /** Whether its content is hidden: `subject` and `metadata` are not shown, and the bodies are removed once it is sent. */
   sensitive: boolean;
-  /** The subject; `[hidden]` where the message is sensitive. */
+  /** The subject; `[hidden]` if the message is sensitive. */
   subject: string;
   /** The first recipient. */
   to?: string | null;
   /** How many recipients it has. */
   recipient_count: number;
-  /** How many of several recipients were refused for good. */
+  /** How many of several recipients were permanently refused. */
   refused_count: number;
   /** When it was accepted. */
   created_at: string;
-  /** When it changed last. */
+  /** When it last changed. */
   updated_at: string;
   /** When it is due. */
   due_at?: string | null;
-  /** After which it is not sent. */
+  /** When it expires unsent. */
   expires_at?: string | null;
-  /** When the relay took it. */
+  /** When the relay accepted it. */
   sent_at?: string | null;
   /** When it failed. */
   failed_at?: string | null;
-  /** When it had ended and everybody had been told, or was given up on. */
+  /** When it had ended and every notification was acknowledged or given up. */
   reported_at?: string | null;
   /** The number of the latest attempt; 0 before the first. */
   attempt: number;
-  /** Rises with each change. */
+  /** Increases with each change. */
   version: number;
-  /** Whether it failed because retries ran out. */
+  /** Whether it failed because its retries were exhausted. */
   exhausted: boolean;
-  /** The request that brought it. */
+  /** The id of the request that created it. */
   request_id?: string | null;
   /** Its Message-ID, without brackets. */
   message_id: string;
-  /** The relay's own id of it. */
+  /** The relay's own id of the mail. */
   provider_message_id?: string | null;
-  /** Why it is where it is, for people. */
+  /** Why it is where it is, as a sentence. */
   reason?: string | null;
   error?: Failure | null;
-  /** What became of it after it was sent: the worst that is known of a recipient. */
+  /** The outcome after it was sent: the worst one known of its recipients. */
   outcome?: string | null;
   bounce?: Bounce | null;
-  /** What to do when the relay's last answer is lost: `resend` or `hold`. */
+  /** What to do if the relay's final answer is lost: `resend` or `hold`. */
   on_doubt: "resend" | "hold";
   /** Your reference. */
   external_id?: string | null;
   /** Your labels. */
   tags: Array<string>;
-  /** Your own JSON object; null where the message is sensitive. */
+  /** Your own JSON object; null if the message is sensitive. */
   metadata?: Record<string, unknown> | null;
 }
 
-/** What happened in one minute. */
+/** The counts of one minute. */
 export interface Minute {
   /** When it began. */
   at: string;
@@ -1401,90 +1417,104 @@ export interface Minute {
   failed: number;
 }
 
-/** A message by its names. */
+/** A message by its ids. */
 export interface NamedMessage {
-  /** Your id of it, or its uid; null where it was removed. */
+  /** Your id of the message, or its uid; null if it was removed. */
   id?: string | null;
-  /** Its own id. */
+  /** The message's own id. */
   uid: string;
 }
 
-/** A key that was just made. */
+/** A key that was just created. */
 export interface NewKeyView {
-  /** Its id: the part of it that may be known. */
+  /** The id: the public part of the key. */
   id: string;
-  /** What it begins with. */
+  /** The first characters of the key. */
   prefix: string;
-  /** Its name for people. */
+  /** The display name. */
   name: string;
   /** What it may do: `send`, `read`, `manage`. */
   scopes: Array<"send" | "read" | "manage">;
-  /** From where it may be used; anywhere when empty. */
+  /** The networks it may be used from; any when empty. */
   allow_ips: Array<string>;
-  /** Whom its mail may be from: addresses, domains, patterns; whoever its tenant may be when empty. */
+  /** The senders its mail may have: addresses, domains, patterns; those of its tenant when empty. */
   allowed_senders: Array<string>;
-  /** Whom its mail may be to; anybody when empty. */
+  /** The recipients its mail may have; any when empty. */
   allowed_recipients: Array<string>;
-  /** When it was made. */
+  /** When it was created. */
   created_at: string;
-  /** After which it does not open any more. */
+  /** When it expires. */
   expires_at?: string | null;
   /** When it was last used, to the minute. */
   last_used_at?: string | null;
   /** When it was revoked. */
   revoked_at?: string | null;
-  /** The key itself: shown this once. */
+  /** The key itself, shown only once. */
   key: string;
 }
 
 /** A node. */
 export interface Node {
-  /** This life of it. */
+  /** The id of this incarnation. */
   id: string;
-  /** Its host and process. */
+  /** The host and process. */
   name: string;
-  /** Where it listens. */
+  /** The address it listens on. */
   address: string;
   /** The version of the program. */
   version: string;
-  /** `alive`, or `dead` when its heartbeat has not moved for ten seconds. Its work is then taken over and it is struck from the list. */
+  /** `alive`, or `dead` when its heartbeat has not moved for ten seconds. Its work is then taken over, and it is removed from the list. */
   status: "alive" | "dead";
-  /** Whether it is the one that answers. */
+  /** Whether this node is answering. */
   is_self: boolean;
-  /** Whether it keeps bodies over 128 KiB where the node that answers cannot read them: `storage.url` is a folder that they do not share, and such mail waits for the node that took it. */
+  /** Whether it stores bodies over 128 KiB in a place that the answering node cannot read: `storage.url` is a folder that they do not share, and such mail waits for the node that accepted it. */
   storage_apart: boolean;
   /** When it started, by its own clock. */
   started_at: string;
-  /** When it last said that it is alive, by its own clock. */
+  /** Its last heartbeat, by its own clock. */
   last_beat_at: string;
 }
 
 /** A list of nodes. */
 export interface NodeList {
-  /** The oldest first. */
+  /** The nodes, the oldest first. */
   data: Array<Node>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** Something a subscriber was, or is to be, told. */
+/** An event due to a subscriber, sent or not. */
 export interface Notification {
-  /** Who: the id of a webhook, or `client_sync`. */
+  /** The subscriber: the id of a webhook, or `client_sync`. */
   subscriber: string;
   /** The event. */
   event: string;
-  /** Its place in the message's history. */
+  /** The event's position in the message's history. */
   sequence: number;
   /** `pending`, `calling`, `waiting`, `acknowledged` or `dead`. */
   status: "pending" | "calling" | "waiting" | "acknowledged" | "dead";
-  /** Calls so far. */
+  /** The number of calls so far. */
   tries: number;
   /** When the next call is due. */
   next_at?: string | null;
   /** The HTTP status of the latest answer. */
   last_status?: number | null;
-  /** When it was acknowledged, or given up. */
+  /** When it was acknowledged or given up. */
   settled_at?: string | null;
+}
+
+/** A call. */
+export interface NotificationCall {
+  /** When it began. */
+  at: string;
+  /** How long it took. */
+  latency_ms: number;
+  /** The HTTP status, if an answer came. */
+  status?: number | null;
+  /** The request, shortened. */
+  request: string;
+  /** The answer, shortened, or what went wrong. */
+  answer: string;
 }
 
 /** A grant, without its secrets. */
@@ -1493,76 +1523,81 @@ export interface OAuth {
   preset?: "microsoft" | "google" | null;
   /** `client_credentials`, `refresh_token` or `service_account`. */
   grant: "client_credentials" | "refresh_token" | "service_account";
-  /** Where tokens are asked for. */
+  /** The token endpoint. */
   token_url?: string | null;
   /** The client's id. */
   client_id: string;
-  /** What is asked for. */
+  /** The requested scopes. */
   scope?: string | null;
   /** Microsoft: the directory. */
   directory?: string | null;
-  /** `service_account`: for whom it acts. */
+  /** `service_account`: the user it acts for. */
   subject?: string | null;
-  /** Whether there is a client secret; it is never shown. */
+  /** Whether a client secret is set; it is never shown. */
   client_secret_set: boolean;
-  /** Whether somebody has consented; the token is never shown. */
+  /** Whether a refresh token is set; it is never shown. */
   refresh_token_set: boolean;
-  /** Whether there is a key; it is never shown. */
+  /** Whether a private key is set; it is never shown. */
   private_key_set: boolean;
 }
 
-/** A grant to make or change. Fields that are not given stay as they are. */
+/** A grant to create or change. Absent fields keep their values. */
 export interface OAuthRequest {
   /** `microsoft` or `google`: fills in `token_url` and `scope`. */
   preset?: "microsoft" | "google" | null;
-  /** `client_credentials`, `refresh_token` or `service_account`; needed when the grant is made. */
+  /** `client_credentials`, `refresh_token` or `service_account`; required for a new grant. */
   grant?: "client_credentials" | "refresh_token" | "service_account";
-  /** Where tokens are asked for, under https. Another one needs the secrets again. */
+  /** The token endpoint, under https. Changing it requires the secrets again. */
   token_url?: string | null;
   /** The client's id; the address of a service account. */
   client_id?: string;
-  /** What is asked for, with spaces between scopes. */
+  /** The requested scopes, separated by spaces. */
   scope?: string | null;
   /** Microsoft: the id or the domain of your directory. */
   directory?: string | null;
-  /** `service_account`: for whom it acts; `username` when absent. */
+  /** `service_account`: the user it acts for; `username` when absent. */
   subject?: string | null;
   /** The client's secret: encrypted at rest, never shown again. `null` removes it. */
   client_secret?: string | null;
-  /** The refresh token of a person's consent: encrypted at rest, never shown again; `postway accounts authorize` brings it. */
+  /** The refresh token of a user's consent: encrypted at rest, never shown again; `postway accounts authorize` obtains it. */
   refresh_token?: string | null;
   /** The key of a service account, in PEM form: encrypted at rest, never shown again. */
   private_key?: string | null;
 }
 
-/** An account at fault. */
+/** An account's circuit. */
 export interface OpenCircuit {
-  account: string;
-  code: string;
-  reason: string;
-  /** When it is tried again. */
-  open_until: string;
+  /** `closed`: the account is used. `open`: its mail waits until the account is tried again. */
+  state: string;
+  /** The failure's code. */
+  code?: string | null;
+  /** The text of the failure. */
+  reason?: string | null;
+  /** When the circuit opened. */
+  since?: string | null;
+  /** When the account is tried again. */
+  until?: string | null;
 }
 
-/** A source. */
+/** An outbox source. */
 export interface OutboxSource {
   /** Its name. */
   name: string;
-  /** Whose mail it is. */
+  /** The tenant whose mail it contains. */
   tenant: string;
   /** `generic`, or `accounts`. */
   kind: string;
-  /** Where it is, without its password; for the admin key. */
+  /** The database's URL, without its password; for the admin key. */
   database?: string | null;
-  /** How it stands on the node that answers: `starting`, `serving`, `elsewhere` (another node serves it), `away` or `stopped`. */
+  /** Its state on the answering node: `starting`, `serving`, `elsewhere` (another node serves it), `away` or `stopped`. */
   status: string;
   /** The node that serves it. */
   holder?: string | null;
-  /** Rows that wait, counted up to ten thousand; unknown while the source is away. */
+  /** Waiting rows, counted up to 10,000; unknown while the source is away. */
   waiting?: number | null;
-  /** How long the oldest of them waits, by the source's clock. */
+  /** The age of the oldest waiting row, by the source's clock. */
   lag_seconds?: number | null;
-  /** Rows that the node that answers has accepted since it started. */
+  /** Rows that the answering node has accepted since it started. */
   accepted: number;
   /** Rows that it has refused. */
   invalid: number;
@@ -1574,39 +1609,39 @@ export interface OutboxSource {
 
 /** A list of sources. */
 export interface OutboxSourceList {
-  /** By tenant and name. */
+  /** The sources, by tenant and name. */
   data: Array<OutboxSource>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** How a tenant's mail is doing. */
+/** The overview of a tenant's mail. */
 export interface Overview {
-  /** How many messages stand where; every state is there. */
+  /** How many messages are in each status; every status is present. */
   by_status: Record<string, unknown>;
-  /** How many wait behind a suspension of the tenant, their batch or their account, or behind a used-up limit or an open circuit of their account; 100,000 are so many or more. */
+  /** How many messages wait because their tenant, batch or account is suspended, or because of a used-up limit or an open circuit of their account; counted up to 100,000: that value means "at least". */
   held: number;
-  /** How many of those `in_doubt` wait for your word (`/resolve`); the others are sent again by themselves. Of the newest 10,000. */
+  /** How many messages `in_doubt` wait for your decision (`/resolve`); the others are sent again automatically. Of the newest 10,000. */
   in_doubt_held: number;
-  /** How long the longest-waiting message that nothing holds has been due: whether the queue keeps up. */
+  /** How long the oldest message that nothing blocks has been due: whether the queue keeps up. */
   oldest_due_seconds: number;
-  /** How long the longest-waiting message that is `held` has been due. */
+  /** How long the oldest blocked message (see `held`) has been due. */
   oldest_held_seconds: number;
   /** Messages per second over the last minute: `accepted`, `sent`, `failed`. */
   rates: Record<string, unknown>;
-  /** When this was so. */
+  /** When this was read. */
   at: string;
-  /** How long messages waited until they were sent, of the latest that were. */
+  /** How long messages waited until they were sent, of the latest ones. */
   time_in_queue: TimeInQueue;
-  /** Why messages failed in the last day, of the latest that did; the most frequent first. */
+  /** Why messages failed in the last day, of the latest ones; the most frequent first. */
   failures: Array<FailureReason>;
-  /** What holds mail back now, what holds most of it first; at most 20. */
+  /** What blocks mail now, the largest first; at most 20. */
   holders: Array<MailHolder>;
-  /** Accounts that are left alone because they are at fault. */
+  /** Accounts with an open circuit. */
   circuits: Array<OpenCircuit>;
   /** Mailboxes that are behind, or cannot be read. */
   mailboxes: Array<MailboxBehind>;
-  /** Webhooks with calls due, and those that are switched off because of their answers. */
+  /** Webhooks with calls due, and those deactivated because of their answers. */
   subscribers: Array<SubscriberBehind>;
   /** The nodes, for the admin key. */
   nodes: Array<Node>;
@@ -1616,47 +1651,47 @@ export interface Overview {
 
 /** A receipt of certified mail. */
 export interface PecReceipt {
-  /** What it is, in the words of the rules: `accettazione`, `avvenuta-consegna`, … */
+  /** The kind of receipt, as the PEC rules name it: `accettazione`, `avvenuta-consegna`, … */
   kind: string;
-  /** The recipient it is about; null where it is about the whole message. */
+  /** The recipient it is about; null if it is about the complete message. */
   address?: string | null;
-  /** When it says that it happened. */
+  /** When it happened, according to the receipt. */
   at: string;
   /** `verified`, `unverified` or `absent`. */
   signature: "verified" | "unverified" | "absent";
-  /** The mail that brought it: `GET /v1/inbound/{id}/raw` has its bytes. */
+  /** The inbound mail that contained it: `GET /v1/inbound/{id}/raw` has its bytes. */
   inbound: string;
-  /** The size of its bytes. */
+  /** The size of the receipt's bytes. */
   size: number;
-  /** The SHA-256 digest of its bytes. */
+  /** The SHA-256 digest of the receipt's bytes. */
   sha256: string;
-  /** Its particulars. */
+  /** Further data of the receipt. */
   detail: Record<string, unknown>;
 }
 
 /** A page of a message's receipts. */
 export interface PecReceiptList {
-  /** In the order in which they came. */
+  /** The receipts, in the order of their arrival. */
   data: Array<PecReceipt>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** A mail as a template would make it. */
+/** A mail as a template would render it. */
 export interface Preview {
-  /** The version; null for one that is not stored. */
+  /** The version; null if the template is not stored. */
   version?: number | null;
   /** The subject. */
   subject: string;
   /** The html part. */
   html?: string | null;
-  /** The text part, as given or made from the html. */
+  /** The text part, as given or derived from the html. */
   text?: string | null;
-  /** Why a message made so would be refused; empty when it would not. */
+  /** Why such a message would be refused; empty if it would not. */
   warnings: Array<FieldError>;
 }
 
-/** What to fill in. Unknown fields are refused. */
+/** The values to render with. Unknown fields are refused. */
 export interface PreviewRequest {
   /** The variables; the template's `sample` when absent. At most 1 MiB of JSON and 50,000 values. */
   variables?: Record<string, unknown> | null;
@@ -1664,58 +1699,48 @@ export interface PreviewRequest {
   version?: number | null;
 }
 
-/** What a client gets for a message that is durable now. */
-export interface Receipt {
-  /** Your id of it, or its uid. */
-  id: string;
-  /** Its own id. */
-  uid: string;
-  /** Where it stands. */
-  status: "accepted" | "validating" | "ready" | "scheduled" | "sending" | "sent" | "failed" | "invalid" | "in_doubt" | "suppressed" | "cancelled" | "expired" | "captured" | "valid";
-}
-
 /** A recipient. */
 export interface Recipient {
-  /** The relay's three digits. */
+  /** The relay's three-digit code. */
   smtp_code?: number | null;
   /** The relay's enhanced code. */
   enhanced_code?: string | null;
-  /** The relay's words. */
+  /** The relay's text. */
   reply?: string | null;
-  /** Where to; a domain outside ASCII as A-labels (`xn--…`). */
+  /** The address; a domain outside ASCII as A-labels (`xn--…`). */
   address: string;
-  /** The address as people write it, where that is another spelling. */
+  /** The address in Unicode, if that differs. */
   address_unicode?: string | null;
   /** `to`, `cc` or `bcc`. */
   kind: "to" | "cc" | "bcc";
   /** `pending`, `sent`, `failed`, `in_doubt`, `suppressed`, `cancelled` or `expired`. */
   status: "pending" | "sent" | "failed" | "in_doubt" | "suppressed" | "cancelled" | "expired" | "captured";
-  /** What became of it after it was sent. */
+  /** The outcome after it was sent. */
   outcome?: string | null;
   bounce?: Bounce | null;
 }
 
 /** A page of recipients. */
 export interface RecipientList {
-  /** By id, the oldest first. */
+  /** The recipients by id, the oldest first. */
   data: Array<KnownRecipient>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** A recipient to make or change. Unknown fields are refused. */
+/** A recipient to create or change. Unknown fields are refused. */
 export interface RecipientRequest {
-  /** Your own id of it, at most 256 bytes. */
+  /** Your own id of the recipient, at most 256 bytes. */
   external_id?: string | null;
-  /** The name, for people. */
+  /** The display name. */
   name?: string | null;
-  /** Where to; needed when it is made. */
+  /** The address; required on creation. */
   address?: string;
   /** Another name for `address`; only one of them may be given. */
   email?: string;
   /** A personal number, 4 to 64 characters: encrypted at rest, shown masked, found with `?personal_number=`. */
   personal_number?: string | null;
-  /** With `PATCH`: only if the recipient still has this version. */
+  /** With `PATCH`: change only if the recipient still has this version. */
   version?: number | null;
   /** Shown only; it may be sent back as it was. */
   id?: string;
@@ -1729,39 +1754,29 @@ export interface RecipientRequest {
   deleted_at?: string | null;
 }
 
-/** A recipient of your directory; at least one of the ids. */
+/** A recipient of your directory; at least one of the ids is required. */
 export interface RecipientUse {
   /** Its id. */
   id?: string | null;
-  /** Your own id of it. */
+  /** Your own id of the recipient. */
   external_id?: string | null;
-  /** The name, for people. */
+  /** The display name. */
   name?: string | null;
   /** The address, which must be the one in `to`. */
   email?: string | null;
 }
 
-/** Somewhere of the tenant's own to call. */
-export interface Remote {
-  /** The address. */
-  url: string;
-  /** A path under it. */
-  path?: string | null;
-  /** How to sign in there. */
-  auth: RemoteAuth;
-}
-
-/** How to sign in somewhere. */
+/** How to authenticate at an endpoint. */
 export interface RemoteAuth {
   /** `none`, `bearer` or `basic`. */
   type: "none" | "bearer" | "basic";
-  /** Who signs in, with `basic`. */
+  /** The user name, with `basic`. */
   username?: string | null;
-  /** Whether there is a token or password; it is never shown. */
+  /** Whether a token or password is set; it is never shown. */
   has_secret: boolean;
 }
 
-/** How to sign in somewhere. Secrets are encrypted at rest and never shown again. */
+/** How to authenticate at an endpoint. Secrets are encrypted at rest and never shown again. */
 export interface RemoteAuthRequest {
   /** `none` (default), `bearer` with a `token`, or `basic` with `username` and `password`. */
   type?: "none" | "bearer" | "basic" | null;
@@ -1771,38 +1786,48 @@ export interface RemoteAuthRequest {
   username?: string | null;
   /** For `basic`. */
   password?: string | null;
-  /** Whether there is a token or password; it may come back as it was shown, and changes nothing. */
+  /** Whether a token or password is set; it may come back as it was shown, and changes nothing. */
   has_secret?: boolean | null;
 }
 
-/** Somewhere of the tenant's own to call. With `PATCH`, what is not given stays. */
+/** An endpoint of the tenant's own. With `PATCH`, absent fields keep their values. */
 export interface RemoteRequest {
-  /** The address, `http://` or `https://`; needed unless there is one already. */
+  /** The URL, `http://` or `https://`; required unless one is set already. */
   url?: string | null;
-  /** A path under it. */
+  /** A path below it. */
   path?: string | null;
-  /** How to sign in there. */
+  /** How to authenticate there. */
   auth?: RemoteAuthRequest | null;
 }
 
-/** What became of one message: a `status`, or an `error`. */
+/** An endpoint of the tenant's own. */
+export interface RemoteService {
+  /** The URL. */
+  url: string;
+  /** A path below it. */
+  path?: string | null;
+  /** How to authenticate there. */
+  auth: RemoteAuth;
+}
+
+/** The result for one message: a `status`, or an `error`. */
 export interface ReplayItem {
-  /** The id as given. */
+  /** The id as you sent it. */
   id: string;
-  /** Where it stands. */
+  /** The message's status. */
   status?: string | null;
   error?: ErrorBody | null;
 }
 
-/** Which messages to put back in the queue. */
+/** The messages to put back in the queue. */
 export interface ReplayRequest {
   /** Ids or uids, at most 1,000. */
   ids: Array<string>;
 }
 
-/** What became of a replay. */
+/** The result of a replay. */
 export interface ReplayResult {
-  /** How many are in the queue again. */
+  /** How many messages are in the queue again. */
   replayed: number;
   /** How many are not. */
   rejected: number;
@@ -1810,45 +1835,45 @@ export interface ReplayResult {
   results: Array<ReplayItem>;
 }
 
-/** What a relay said. */
+/** A relay's reply. */
 export interface Reply {
-  /** The relay's three digits. */
+  /** The relay's three-digit code. */
   smtp_code?: number | null;
   /** The relay's enhanced code. */
   enhanced_code?: string | null;
-  /** The relay's words. */
+  /** The relay's text. */
   reply?: string | null;
 }
 
-/** Another time for a message that waits for its own. */
+/** Another time for a waiting message. */
 export interface RescheduleRequest {
   /** Not before this time, RFC 3339 or Unix seconds, at most 366 days ahead. */
   send_at: string;
 }
 
-/** What to tell again. */
+/** The deliveries to repeat. */
 export interface ResendDeliveriesRequest {
-  /** What was to be told since this time, RFC 3339 or Unix seconds. */
+  /** Notifications created since this time, RFC 3339 or Unix seconds. */
   since: string;
-  /** And before this; until now when absent. */
+  /** And before this time; until now when absent. */
   until?: string | null;
-  /** `dead` (the default): what was given up. `all`: what was acknowledged as well. */
+  /** `dead` (default): those that were given up. `all`: also those that were acknowledged. */
   which?: "dead" | "all" | null;
-  /** Where to go on: the `next_cursor` of the answer before. */
+  /** Where to continue: the `next_cursor` of the previous answer. */
   cursor?: string | null;
 }
 
-/** What is told again. */
+/** The result of repeating deliveries. */
 export interface ResentDeliveries {
-  /** How many are due again. Those that were due already are not among them. */
+  /** How many notifications are due again, without those that were due already. */
   resent: number;
-  /** Where there may be more: call again with this as `cursor`. */
+  /** Present if there may be more: repeat the call with this as `cursor`. */
   next_cursor?: string | null;
 }
 
-/** An operator's word on a message in doubt. */
+/** An operator's decision on a message in doubt. */
 export interface ResolveRequest {
-  /** `sent`: it arrived. `failed`: it did not, and shall not. `resend`: send it again, perhaps twice. */
+  /** `sent`: it arrived. `failed`: it did not, and is not sent again. `resend`: send it again, perhaps a second time. */
   outcome: "sent" | "failed" | "resend";
 }
 
@@ -1856,7 +1881,7 @@ export interface ResolveRequest {
 export interface Retry {
   /** Seconds to wait after the first, second, … transient failure. */
   delays_s: Array<number>;
-  /** How much chance moves each delay: 0.25 means up to a quarter shorter or longer. */
+  /** The random variation of each delay: 0.25 means up to a quarter shorter or longer. */
   jitter: number;
 }
 
@@ -1864,54 +1889,30 @@ export interface Retry {
 export interface RetryRequest {
   /** Seconds to wait after the first, second, … transient failure. */
   delays_s: Array<number>;
-  /** How much chance moves each delay: 0.25 means up to a quarter shorter or longer. */
+  /** The random variation of each delay: 0.25 means up to a quarter shorter or longer. */
   jitter?: number;
 }
 
-/** What a rotation did. */
+/** The result of a rotation. */
 export interface Rotation {
-  /** Accounts whose secret was sealed anew. */
+  /** Accounts whose secret was re-encrypted. */
   accounts: number;
-  /** Tenants whose secrets were sealed anew. */
+  /** Tenants whose secrets were re-encrypted. */
   tenants: number;
-  /** Recipients whose personal number was sealed anew. */
+  /** Recipients whose personal number was re-encrypted. */
   recipients: number;
-  /** DKIM keys that were sealed anew. */
+  /** DKIM keys that were re-encrypted. */
   dkim_keys: number;
-  /** Webhooks whose secrets were sealed anew. */
+  /** Webhooks whose secrets were re-encrypted. */
   webhooks: number;
-  /** Mailboxes whose secrets were sealed anew. */
+  /** Mailboxes whose secrets were re-encrypted. */
   mailboxes: number;
-  /** Accounts and mailboxes whose tokens were sealed anew. */
+  /** Accounts and mailboxes whose tokens were re-encrypted. */
   tokens: number;
-  /** What opens with neither key: its secret must be set again. */
+  /** What neither key opens: its secret must be set again. */
   unreadable: Array<string>;
-  /** What somebody changed at the same moment: run it once more. */
+  /** What was changed at the same moment: repeat the call. */
   busy: Array<string>;
-}
-
-/** A rule. */
-export interface Rule {
-  /** Its id. */
-  id: string;
-  /** The mailbox whose mail it is asked about. */
-  mailbox: string;
-  /** Its place; lower ones come first. */
-  position: number;
-  /** Whether it is asked at all. */
-  active: boolean;
-  /** All of them must hold; none holds always. */
-  match: Array<Record<string, unknown>>;
-  /** Done in order where they do. */
-  actions: Array<Record<string, unknown>>;
-  /** Reminds of what was sent on until somebody says that it is resolved. */
-  follow_up?: Record<string, unknown> | null;
-  /** Rises with each change. */
-  version: number;
-  /** When it was made. */
-  created_at: string;
-  /** When it was changed last. */
-  updated_at: string;
 }
 
 /**  */
@@ -1922,29 +1923,29 @@ export type RuleCondition = Record<string, unknown>;
 
 /** A tenant's rules. */
 export interface RuleList {
-  /** In the order in which they are asked, mailbox by mailbox. */
-  data: Array<Rule>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** The rules in the order of evaluation, mailbox by mailbox. */
+  data: Array<InboundRule>;
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** A rule to make or change. Unknown fields are refused. */
+/** A rule to create or change. Unknown fields are refused. */
 export interface RuleRequest {
-  /** Its id, unique in your tenant; only when it is made. One is made when absent. */
+  /** The id, unique in your tenant; on creation only. Generated when absent. */
   id?: string | null;
-  /** The mailbox whose mail it is asked about; needed when it is made. */
+  /** The mailbox whose mail it applies to; required on creation. */
   mailbox?: string | null;
-  /** Its place; lower ones come first. The last when absent. */
+  /** The position; lower ones come first. The last when absent. */
   position?: number | null;
-  /** Whether it is asked at all. */
+  /** Whether it is evaluated at all. */
   active?: boolean | null;
   /** At most 50 conditions. `field` is `from`, `to`, `cc` or `subject`, each with one of `contains`, `equals` (both without regard to case) and `regex` (its named groups are captures); `header` with `name` and perhaps `value`, such as `{"contains": "x"}`; `size` with `min` and `max` in bytes; or `has_attachment` with `value`. */
   match?: Array<RuleCondition> | null;
   /** At most 20 actions. `do` is `forward` (with `to`, one address or a list, or `contact`, a name to look up; `as`, one of `compose`, `redirect` and `attachment`; `from`; `account`), `tag` (with `tag`), `webhook`, `mark_seen`, `move` (with `folder`) or `stop`. Addresses, names and tags may name captures as `{order}`. */
   actions?: Array<RuleAction> | null;
-  /** Sends what was sent on again every so many hours, until the mail is resolved. */
+  /** Sends reminders of forwarded mail at this interval, until the mail is resolved. */
   follow_up?: FollowUpRequest | null;
-  /** With `PATCH`: only if the rule still has this version. */
+  /** With `PATCH`: change only if the rule still has this version. */
   version?: number | null;
   /** Shown only; it may be sent back as it was. */
   created_at?: string;
@@ -1954,45 +1955,45 @@ export interface RuleRequest {
 
 /** What a rule would do with a mail. */
 export interface RuleTrial {
-  /** Whether all conditions hold, and it could be applied. */
+  /** Whether all conditions match and the rule could be applied. */
   matched: boolean;
   /** Each condition, in order. */
   conditions: Array<TriedCondition>;
-  /** What named groups of patterns found. */
+  /** The captures of the patterns' named groups. */
   captures: Record<string, string>;
-  /** What would be done, in order, in the words of rules. */
+  /** What would be done, in order, as rules describe actions. */
   actions: Array<Record<string, unknown>>;
-  /** Why nothing would be done although all conditions hold: no contact of that name, a loop. */
+  /** Why nothing would be done although all conditions match: no contact with that name, or a loop. */
   reason?: string | null;
 }
 
-/** Addresses that get no mail of some kind. */
+/** A suppression of a part of the mail. */
 export interface ScopedSuppression {
   /** An address, or a pattern with a star for all local parts, all subdomains or all domains. */
   pattern: string;
-  /** The stream whose mail they do not get; mail of all streams, and of none, when null. */
+  /** The stream whose mail is suppressed; null means all mail. */
   stream?: string | null;
-  /** Whether it holds for every tenant. */
+  /** Whether it applies to every tenant. */
   installation: boolean;
   /** `hard_bounce`, `complaint`, `manual` or `unsubscribe`. */
   reason: "manual" | "hard_bounce" | "complaint" | "unsubscribe";
-  /** More about it. */
+  /** A note. */
   note?: string | null;
-  /** Since when. */
+  /** When it was created. */
   created_at: string;
-  /** Until when; for ever when null. */
+  /** When it expires; null means never. */
   expires_at?: string | null;
 }
 
 /** A page of scoped suppressions. */
 export interface ScopedSuppressionList {
-  /** By pattern and stream. */
+  /** The suppressions, by pattern and stream. */
   data: Array<ScopedSuppression>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** What is not to be sent. Unknown fields are refused. */
+/** The mail to suppress. Unknown fields are refused. */
 export interface ScopedSuppressionRequest {
   /** An address, `*@example.net`, `*@*.example.net` or `postmaster@*`. */
   pattern?: string | null;
@@ -2002,97 +2003,97 @@ export interface ScopedSuppressionRequest {
   installation?: boolean | null;
   /** `manual` (default), `hard_bounce`, `complaint` or `unsubscribe`. */
   reason?: "manual" | "hard_bounce" | "complaint" | "unsubscribe" | null;
-  /** More about it, at most 500 characters. */
+  /** A note, at most 500 characters. */
   note?: string | null;
-  /** Until when, as RFC 3339 or Unix seconds; for ever when absent. */
+  /** When it expires, as RFC 3339 or Unix seconds; never when absent. */
   expires_at?: string | null;
 }
 
-/** A message that was sent because of a mail that came in. */
+/** A message that was sent because of an inbound mail. */
 export interface SentOn {
-  /** The rule that asked for it. */
+  /** The rule that sent it. */
   rule: string;
   /** The message. */
   uid: string;
-  /** Where it stands; null where it was removed. */
+  /** The message's status; null if it was removed. */
   status?: "accepted" | "validating" | "ready" | "scheduled" | "sending" | "sent" | "failed" | "invalid" | "in_doubt" | "suppressed" | "cancelled" | "expired" | "captured" | null;
 }
 
-/** The message as it is then: whole for a key with the scope `read`, else its `uid` and `status`. */
+/** The message after the action: complete for a key with the scope `read`, otherwise its `uid` and `status`. */
 export interface SettledMessage {
-  /** Your id of it, or its uid. */
+  /** Your id of the message, or its uid. */
   id?: string;
-  /** Its own id, a UUID v7. */
+  /** The message's own id, a UUID v7. */
   uid: string;
-  /** Whose it is. */
+  /** The tenant it belongs to. */
   tenant?: string;
   /** The account that sends it. */
   account?: string;
   /** `accepted`, `validating`, `ready`, `scheduled`, `sending`, `sent`, `failed`, `invalid`, `in_doubt`, `suppressed`, `cancelled` or `expired`. */
   status: "accepted" | "validating" | "ready" | "scheduled" | "sending" | "sent" | "failed" | "invalid" | "in_doubt" | "suppressed" | "cancelled" | "expired" | "captured";
-  /** What holds it back besides its own time: suspensions (`tenant`, `batch:CODE`, `account:ID`), a used-up limit (`limit:ID`) and an open circuit (`circuit:ID`) of its account. `/explain` says why, and until when. */
+  /** What blocks it besides its own schedule: suspensions (`tenant`, `batch:CODE`, `account:ID`), a used-up limit (`limit:ID`) and an open circuit (`circuit:ID`) of its account. `/explain` says why, and until when. */
   held_by?: Array<string>;
   /** 0 (immediate) to 3 (low). */
   priority?: number;
   /** The batch it belongs to. */
   batch?: string | null;
-  /** Whether nobody may read it: `subject` and `metadata` are hidden, and its bodies are removed once it is sent. */
+  /** Whether its content is hidden: `subject` and `metadata` are not shown, and the bodies are removed once it is sent. */
   sensitive?: boolean;
-  /** The subject; `[hidden]` where the message is sensitive. */
+  /** The subject; `[hidden]` if the message is sensitive. */
   subject?: string;
   /** The first recipient. */
   to?: string | null;
   /** How many recipients it has. */
   recipient_count?: number;
-  /** How many of several recipients were refused for good. */
+  /** How many of several recipients were permanently refused. */
   refused_count?: number;
   /** When it was accepted. */
   created_at?: string;
-  /** When it changed last. */
+  /** When it last changed. */
   updated_at?: string;
   /** When it is due. */
   due_at?: string | null;
-  /** After which it is not sent. */
+  /** When it expires unsent. */
   expires_at?: string | null;
-  /** When the relay took it. */
+  /** When the relay accepted it. */
   sent_at?: string | null;
   /** When it failed. */
   failed_at?: string | null;
-  /** When it had ended and everybody had been told, or was given up on. */
+  /** When it had ended and every notification was acknowledged or given up. */
   reported_at?: string | null;
   /** The number of the latest attempt; 0 before the first. */
   attempt?: number;
-  /** Rises with each change. */
+  /** Increases with each change. */
   version?: number;
-  /** Whether it failed because retries ran out. */
+  /** Whether it failed because its retries were exhausted. */
   exhausted?: boolean;
-  /** The request that brought it. */
+  /** The id of the request that created it. */
   request_id?: string | null;
   /** Its Message-ID, without brackets. */
   message_id?: string;
-  /** The relay's own id of it. */
+  /** The relay's own id of the mail. */
   provider_message_id?: string | null;
-  /** Why it is where it is, for people. */
+  /** Why it is where it is, as a sentence. */
   reason?: string | null;
   error?: Failure | null;
-  /** What became of it after it was sent: the worst that is known of a recipient. */
+  /** The outcome after it was sent: the worst one known of its recipients. */
   outcome?: string | null;
   bounce?: Bounce | null;
-  /** What to do when the relay's last answer is lost: `resend` or `hold`. */
+  /** What to do if the relay's final answer is lost: `resend` or `hold`. */
   on_doubt?: "resend" | "hold";
   /** Your reference. */
   external_id?: string | null;
   /** Your labels. */
   tags?: Array<string>;
-  /** Your own JSON object; null where the message is sensitive. */
+  /** Your own JSON object; null if the message is sensitive. */
   metadata?: Record<string, unknown> | null;
 }
 
 /** A signing key, without its secret half. */
 export interface SigningKey {
-  /** The domain it signs for; one outside ASCII as A-labels (`xn--…`). */
+  /** The domain it signs for; a domain outside ASCII as A-labels (`xn--…`). */
   domain: string;
-  /** The domain as people write it, where that is another spelling. */
+  /** The domain in Unicode, if that differs. */
   domain_unicode?: string | null;
   /** The name by which receivers find the public half. */
   selector: string;
@@ -2100,23 +2101,23 @@ export interface SigningKey {
   algorithm: "rsa" | "ed25519";
   /** Whether it signs. */
   active: boolean;
-  /** Where to publish the record. */
+  /** The DNS name to publish the record at. */
   dns_name: string;
   /** The TXT record to publish there. */
   dns_record: string;
-  /** When it was made. */
+  /** When it was created. */
   created_at: string;
 }
 
 /** A tenant's signing keys. */
 export interface SigningKeyList {
-  /** By domain and selector. */
+  /** The keys, by domain and selector. */
   data: Array<SigningKey>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** A signing key to make. Unknown fields are refused. */
+/** A signing key to create. Unknown fields are refused. */
 export interface SigningKeyRequest {
   /** The domain to sign for: the one in your From addresses. */
   domain: string;
@@ -2126,21 +2127,21 @@ export interface SigningKeyRequest {
   algorithm?: "rsa" | "ed25519" | null;
 }
 
-/** A template that is not stored, as for `POST /v1/templates`, and what to fill in. Unknown fields are refused. */
+/** A template that is not stored, as for `POST /v1/templates`, and the values to render with. Unknown fields are refused. */
 export interface SourcePreviewRequest {
-  /** A name; it need not have one. */
+  /** A name; optional. */
   name?: string | null;
   /** The subject. */
   subject?: string | null;
-  /** The html part. At least one of `html`, `text` and `mjml`. */
+  /** The html part. At least one of `html`, `text` and `mjml` is required. */
   html?: string | null;
-  /** The text part; made from the html when absent. */
+  /** The text part; derived from the html when absent. */
   text?: string | null;
   /** The html part as MJML; this or `html`. */
   mjml?: string | null;
-  /** What it is for, at most 500 characters. */
+  /** The purpose, at most 500 characters. */
   description?: string | null;
-  /** Variables that stand in where none are given. */
+  /** Variables to use if none are given. */
   sample?: Record<string, unknown> | null;
   /** The variables; `sample` when absent. At most 1 MiB of JSON and 50,000 values. */
   variables?: Record<string, unknown> | null;
@@ -2148,49 +2149,49 @@ export interface SourcePreviewRequest {
 
 /** What a tenant's accounts did. */
 export interface Statistics {
-  /** By time and account; where nothing happened there is no row. */
+  /** The periods by time and account; a period without activity has no row. */
   data: Array<StatisticsRow>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** What one account did in one hour or day. */
+/** What one account did in one period. */
 export interface StatisticsRow {
-  /** When the hour or day began, in UTC. */
+  /** When the period began, in UTC. */
   at: string;
-  /** Which account. */
+  /** The account. */
   account: string;
-  /** Accepted. */
+  /** Messages accepted. */
   accepted: number;
-  /** Taken by a relay. */
+  /** Messages accepted by a relay. */
   sent: number;
-  /** Failed. */
+  /** Messages that failed. */
   failed: number;
-  /** Refused by a check. */
+  /** Messages refused by a check. */
   invalid: number;
-  /** Put off by a transient failure, once for each. */
+  /** Transient failures that delayed a message. */
   deferred: number;
-  /** Bounced. */
+  /** Bounces. */
   bounced: number;
-  /** Complained of. */
+  /** Complaints. */
   complained: number;
-  /** Not sent because of the suppression list. */
+  /** Messages not sent because of the suppression list. */
   suppressed: number;
-  /** The average time from acceptance to `sent`, in milliseconds; null where nothing was sent. */
+  /** The average time from acceptance to `sent`, in milliseconds; null if nothing was sent. */
   average_queue_ms?: number | null;
 }
 
 /** Counts of a tenant's messages. */
 export interface Stats {
-  /** How many messages stand where; every state is there. */
+  /** How many messages are in each status; every status is present. */
   by_status: Record<string, unknown>;
-  /** How many wait behind a suspension of the tenant, their batch or their account, or behind a used-up limit or an open circuit of their account; 100,000 are so many or more. */
+  /** How many messages wait because their tenant, batch or account is suspended, or because of a used-up limit or an open circuit of their account; counted up to 100,000: that value means "at least". */
   held: number;
-  /** How many of those `in_doubt` wait for your word (`/resolve`); the others are sent again by themselves. Of the newest 10,000. */
+  /** How many messages `in_doubt` wait for your decision (`/resolve`); the others are sent again automatically. Of the newest 10,000. */
   in_doubt_held: number;
-  /** How long the longest-waiting message that nothing holds has been due: whether the queue keeps up. */
+  /** How long the oldest message that nothing blocks has been due: whether the queue keeps up. */
   oldest_due_seconds: number;
-  /** How long the longest-waiting message that is `held` has been due. */
+  /** How long the oldest blocked message (see `held`) has been due. */
   oldest_held_seconds: number;
   /** Messages per second over the last minute: `accepted`, `sent`, `failed`. */
   rates: Record<string, unknown>;
@@ -2198,21 +2199,21 @@ export interface Stats {
 
 /** A named kind of mail. */
 export interface Stream {
-  /** Its id, which messages name as `stream`, or begin their `batch` with. */
+  /** The id, which messages name as `stream`, or begin their `batch` with. */
   id: string;
-  /** What readers are told it is called; its id where it is empty. */
+  /** The name that readers see. When it is empty, they see the id. */
   name: string;
-  /** What it is for. */
+  /** The purpose. */
   description?: string | null;
-  /** Whether readers can leave it by links that the gateway adds and serves. */
+  /** Whether readers can unsubscribe by links that the gateway adds and serves. */
   unsubscribe: boolean;
-  /** An address of a watched mailbox to which readers can write to leave it. */
+  /** An address of a watched mailbox that readers can write to in order to unsubscribe. */
   unsubscribe_mailto?: string | null;
-  /** Rises with each change. */
+  /** Increases with each change. */
   version: number;
-  /** When it was made. */
+  /** When it was created. */
   created_at: string;
-  /** When it was changed last. */
+  /** When it was last changed. */
   updated_at: string;
 }
 
@@ -2220,23 +2221,23 @@ export interface Stream {
 export interface StreamList {
   /** By id. */
   data: Array<Stream>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** A stream to make or change. Unknown fields are refused. */
+/** A stream to create or change. Unknown fields are refused. */
 export interface StreamRequest {
-  /** Its id, unique in your tenant; needed when it is made, and not changed later. */
+  /** The id, unique in your tenant; required on creation, and fixed then. */
   id?: string | null;
-  /** What readers are told it is called, at most 200 characters. */
+  /** The name that readers see, at most 200 characters. */
   name?: string | null;
-  /** What it is for, at most 1,000 characters; `null` takes it away. */
+  /** The purpose, at most 1,000 characters; `null` removes it. */
   description?: string | null;
-  /** Whether readers can leave it: its mail gets `List-Unsubscribe` and `List-Unsubscribe-Post`. Needs `public_url` with https, or `unsubscribe_mailto`. */
+  /** Whether readers can unsubscribe: its mail gets `List-Unsubscribe` and `List-Unsubscribe-Post`. Requires `public_url` with https, or `unsubscribe_mailto`. */
   unsubscribe?: boolean | null;
-  /** An address of a watched mailbox to which readers can write to leave it; `null` takes it away. */
+  /** An address of a watched mailbox that readers can write to in order to unsubscribe; `null` removes it. */
   unsubscribe_mailto?: string | null;
-  /** With `PATCH`: only if the stream still has this version. */
+  /** With `PATCH`: change only if the stream still has this version. */
   version?: number | null;
   /** Shown only; it may be sent back as it was. */
   created_at?: string;
@@ -2244,42 +2245,26 @@ export interface StreamRequest {
   updated_at?: string;
 }
 
-/** A webhook that needs a look. */
+/** A webhook that needs attention. */
 export interface SubscriberBehind {
   id: string;
   url: string;
   /** Whether it has calls due now. */
   due: boolean;
-  /** Why it was switched off. */
+  /** Why it was deactivated. */
   disabled_reason?: string | null;
 }
 
-/** What was suppressed: the one that was given as `address`, or those of `addresses`. */
-export type Suppressed = Suppression | SuppressionList;
+/** The answer: the one entry for `address`, or the entries for `addresses`. */
+export type Suppressed = SuppressionRecord | SuppressionList;
 
-/** An address that gets no mail. */
-export interface Suppression {
-  /** The address, in lower case; a domain outside ASCII as A-labels (`xn--…`). */
-  address: string;
-  /** The address as people write it, where that is another spelling. */
-  address_unicode?: string | null;
-  /** `hard_bounce`, `complaint`, `manual` or `unsubscribe`. */
-  reason: "manual" | "hard_bounce" | "complaint" | "unsubscribe";
-  /** More about it. */
-  note?: string | null;
-  /** Since when. */
-  created_at: string;
-  /** Until when; for ever when null. */
-  expires_at?: string | null;
-}
-
-/** What to change of a suppression. Unknown fields are refused. */
+/** The fields of a suppression to change. Unknown fields are refused. */
 export interface SuppressionChange {
   /** `manual`, `hard_bounce`, `complaint` or `unsubscribe`. */
   reason?: "manual" | "hard_bounce" | "complaint" | "unsubscribe" | null;
-  /** More about it, at most 500 characters; `null` takes it away. */
+  /** A note, at most 500 characters; `null` removes it. */
   note?: string | null;
-  /** Until when, as RFC 3339 or Unix seconds; `null` means for ever. */
+  /** When it expires, as RFC 3339 or Unix seconds; `null` means never. */
   expires_at?: string | null;
   /** Shown only; it may be sent back as it was. */
   address?: string;
@@ -2291,13 +2276,29 @@ export interface SuppressionChange {
 
 /** A page of suppressed addresses. */
 export interface SuppressionList {
-  /** By address. */
-  data: Array<Suppression>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** The entries, by address. */
+  data: Array<SuppressionRecord>;
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** Addresses to suppress: one, or many that share the rest. Unknown fields are refused. */
+/** An address that gets no mail. */
+export interface SuppressionRecord {
+  /** The address, in lower case; a domain outside ASCII as A-labels (`xn--…`). */
+  address: string;
+  /** The address in Unicode, if that differs. */
+  address_unicode?: string | null;
+  /** `hard_bounce`, `complaint`, `manual` or `unsubscribe`. */
+  reason: string;
+  /** A note. */
+  note?: string | null;
+  /** When it was suppressed. */
+  created_at: string;
+  /** When it expires; null means never. */
+  expires_at?: string | null;
+}
+
+/** Addresses to suppress: one, or several that share the other fields. Unknown fields are refused. */
 export interface SuppressionRequest {
   /** The address; this or `addresses`. */
   address?: string | null;
@@ -2305,9 +2306,9 @@ export interface SuppressionRequest {
   addresses?: Array<string> | null;
   /** `manual` (default), `hard_bounce`, `complaint` or `unsubscribe`. */
   reason?: "manual" | "hard_bounce" | "complaint" | "unsubscribe" | null;
-  /** More about it, at most 500 characters. */
+  /** A note, at most 500 characters. */
   note?: string | null;
-  /** Until when, as RFC 3339 or Unix seconds; for ever when absent. */
+  /** When it expires, as RFC 3339 or Unix seconds; never when absent. */
   expires_at?: string | null;
 }
 
@@ -2321,43 +2322,43 @@ export interface Template {
   subject: string;
   /** The html part. */
   html?: string | null;
-  /** The text part; made from the html when null. */
+  /** The text part; derived from the html when null. */
   text?: string | null;
-  /** The html part as MJML, in the place of `html`. */
+  /** The html part as MJML, instead of `html`. */
   mjml?: string | null;
-  /** What it is for. */
+  /** The purpose. */
   description?: string | null;
   /** Variables to preview it with. */
   sample?: Record<string, unknown> | null;
-  /** When this version was made. */
+  /** When this version was created. */
   created_at: string;
 }
 
 /** A page of templates, or of the versions of one. */
 export interface TemplateList {
-  /** Without their sources. */
+  /** The templates, without their sources. */
   data: Array<TemplateSummary>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** A template to make. Unknown fields are refused; all sources together have at most 1 MiB. */
+/** A template to create. Unknown fields are refused; all sources together have at most 1 MiB. */
 export interface TemplateRequest {
-  /** Its name, unique in your tenant: 1 to 128 of `A-Z a-z 0-9 . _ -`. With `PUT` the path has it. */
+  /** The name, unique in your tenant: 1 to 128 of `A-Z a-z 0-9 . _ -`. With `PUT` it is in the path. */
   name?: string | null;
   /** The subject. */
   subject?: string | null;
-  /** The html part; what is filled in is escaped. At least one of `html`, `text` and `mjml`. */
+  /** The html part; values are escaped. At least one of `html`, `text` and `mjml` is required. */
   html?: string | null;
-  /** The text part; made from the html when absent. */
+  /** The text part; derived from the html when absent. */
   text?: string | null;
   /** The html part as MJML; this or `html`. */
   mjml?: string | null;
-  /** What it is for, at most 500 characters. */
+  /** The purpose, at most 500 characters. */
   description?: string | null;
   /** Variables to preview it with. */
   sample?: Record<string, unknown> | null;
-  /** With `PUT`: only if the latest version is this one. */
+  /** With `PUT`: create the next version only if the latest is this one. */
   version?: number | null;
   /** Shown only; it may be sent back as it was. */
   created_at?: string;
@@ -2371,11 +2372,11 @@ export interface TemplateSummary {
   version: number;
   /** The subject. */
   subject: string;
-  /** What it has of `html`, `text` and `mjml`. */
+  /** Which of `html`, `text` and `mjml` it has. */
   parts: Array<string>;
-  /** What it is for. */
+  /** The purpose. */
   description?: string | null;
-  /** When this version was made. */
+  /** When this version was created. */
   created_at: string;
 }
 
@@ -2385,7 +2386,7 @@ export interface TemplateUse {
   name: string;
   /** Its version; the latest when absent. */
   version?: number | null;
-  /** What to fill in; a variable that the template uses and this lacks is an error. At most 1 MiB of JSON and 50,000 values. */
+  /** The values to fill in. A variable that the template uses and this lacks is an error. At most 1 MiB of JSON and 50,000 values. */
   variables?: Record<string, unknown> | null;
 }
 
@@ -2393,113 +2394,113 @@ export interface TemplateUse {
 export interface Tenant {
   /** Its id. */
   id: string;
-  /** Its name for people. */
+  /** The display name. */
   name: string;
-  /** Whether all its mail is held. */
+  /** Whether all its mail is suspended. */
   suspended: boolean;
-  /** Since when. */
+  /** When it was suspended. */
   suspended_since?: string | null;
-  /** The account its mail takes when it names none. */
+  /** The account for mail that names none. */
   default_account?: string | null;
-  /** Its share where tenants compete, against the others' weights. */
+  /** Its weight when tenants compete. */
   weight: number;
-  /** Bounds of what it may send; null means the gateway's own. */
+  /** Limits of the mail it may send; null means the gateway's own. */
   content: ContentLimits;
   /** The older spelling of `report_retention_seconds`, in days. */
   retention_days?: number | null;
-  /** How long messages are kept once they ended and were reported; null means as long as the gateway is configured for, which is 604,800 unless it says otherwise. */
+  /** How long messages are kept once they ended and were completely reported; null means as long as the gateway is configured for, 604,800 by default. */
   report_retention_seconds?: number | null;
-  /** How many days messages are kept that ended and could not be reported; null means 90. */
+  /** How many days messages are kept that ended and could not be completely reported; null means 90. */
   unreported_retention_days?: number | null;
-  client_sync?: Remote | null;
-  attachment_endpoint?: Remote | null;
-  /** How its reports are written: `event`, `outbox` or `batch`. */
+  client_sync?: RemoteService | null;
+  attachment_endpoint?: RemoteService | null;
+  /** The format of its reports: `event`, `outbox` or `batch`. */
   callback_form: "event" | "outbox" | "batch";
-  /** What becomes of attachments too large to mail. */
+  /** What to do with attachments too large to mail. */
   large_files: LargeFiles;
-  /** The domain its bounces come back to. */
+  /** The domain that its bounces return to. */
   bounce_domain?: string | null;
-  /** The envelope sender of mail that names none, by accounts that name none. */
+  /** The envelope sender for mail and accounts that name none. */
   return_path?: string | null;
-  /** Whom mail is from that names nobody. */
+  /** The sender of mail that names none. */
   default_from?: string | null;
-  /** Who it is to receivers that count complaints (`Feedback-ID`). */
+  /** Its identity for receivers that count complaints (`Feedback-ID`). */
   feedback_id?: string | null;
-  /** Whether its mail says that a program sent it (`Auto-Submitted`). */
+  /** Whether its mail declares that a program sent it (`Auto-Submitted`). */
   auto_submitted: boolean;
-  /** Whether it is there for tests: what its sandbox captures counts as sent. */
+  /** Whether it is a test tenant: mail captured by its sandbox counts as sent. */
   test: boolean;
-  /** The name of a field in which its mail has the client's own id. */
+  /** The name of a header in which its mail carries the client's own id. */
   id_header?: string | null;
-  /** What becomes of mail in doubt, where neither the mail nor its account says it; null for `resend`. */
+  /** What to do with mail in doubt if neither the mail nor its account says; null for `resend`. */
   on_doubt?: "resend" | "hold" | null;
-  /** Whom its mail may be from: addresses, domains, patterns; anybody when empty. */
+  /** The senders its mail may have: addresses, domains, patterns; any when empty. */
   allowed_senders: Array<string>;
   /** Whether `Reply-To` must be one of them, too. */
   bind_reply_to: boolean;
-  /** Rises with each change. */
+  /** Increases with each change. */
   version: number;
-  /** When it was made. */
+  /** When it was created. */
   created_at: string;
-  /** When it was changed last. */
+  /** When it was last changed. */
   updated_at: string;
 }
 
 /** A page of tenants. */
 export interface TenantList {
-  /** By id. */
+  /** The tenants, by id. */
   data: Array<Tenant>;
-  /** Give this as `cursor` for the next; null at the end. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** A tenant to make or change. Unknown fields are refused. */
+/** A tenant to create or change. Unknown fields are refused. */
 export interface TenantRequest {
-  /** Its id, 1 to 64 of `A-Z a-z 0-9 . _ -`; needed when it is made, and fixed then. */
+  /** The id, 1 to 64 of `A-Z a-z 0-9 . _ -`; required on creation, and fixed then. */
   id?: string | null;
-  /** Its name for people; the id when absent. */
+  /** The display name; the id when absent. */
   name?: string | null;
-  /** Its share where tenants compete, 1 to 10,000. */
+  /** The weight when tenants compete, 1 to 10,000. */
   weight?: number | null;
-  /** The account its mail takes when it names none; it must exist. */
+  /** The account for mail that names none; it must exist. */
   default_account?: string | null;
-  /** Bounds of what it may send. */
+  /** Limits of the mail it may send. */
   content?: ContentRequest | null;
   /** The older spelling of `report_retention_seconds`, in days; only one of them may be given. */
   retention_days?: number | null;
-  /** How long messages are kept once they ended and were reported; 0 takes them away with the next sweep. */
+  /** How long messages are kept once they ended and were completely reported; 0 removes them at the next clean-up. */
   report_retention_seconds?: number | null;
-  /** How many days messages are kept that ended and could not be reported, at most 3,650; never shorter than the other. */
+  /** How many days messages are kept that ended and could not be completely reported, at most 3,650; never shorter than the other. */
   unreported_retention_days?: number | null;
-  /** Where its delivery reports go. */
+  /** The endpoint for its delivery reports. */
   client_sync?: RemoteRequest | null;
-  /** Where attachments named by `endpoint` are fetched. */
+  /** The endpoint for attachments named by `endpoint`. */
   attachment_endpoint?: RemoteRequest | null;
-  /** How its reports are written: `event` (default), `outbox` or `batch`. */
+  /** The format of its reports: `event` (default), `outbox` or `batch`. */
   callback_form?: "event" | "outbox" | "batch" | null;
-  /** What becomes of attachments too large to mail: all of it, or the policy alone, as a text. */
+  /** What to do with attachments too large to mail: all settings, or the policy alone, as a text. */
   large_files?: "reject" | "warn" | "rewrite" | "link" | Record<string, unknown> | null;
-  /** The domain its bounces come back to. */
+  /** The domain that its bounces return to. */
   bounce_domain?: string | null;
-  /** The envelope sender of mail that names none, by accounts that name none. */
+  /** The envelope sender for mail and accounts that name none. */
   return_path?: string | null;
-  /** Whom mail is from that names nobody. */
+  /** The sender of mail that names none. */
   default_from?: string | null;
-  /** Who it is to receivers that count complaints (`Feedback-ID`): 5 to 15 of `A-Z a-z 0-9 . _ -`. */
+  /** Its identity for receivers that count complaints (`Feedback-ID`): 5 to 15 of `A-Z a-z 0-9 . _ -`. */
   feedback_id?: string | null;
-  /** Whether its mail says that a program sent it (`Auto-Submitted`), so that no holiday notice answers. */
+  /** Whether its mail declares that a program sent it (`Auto-Submitted`), so that no holiday notice answers. */
   auto_submitted?: boolean | null;
-  /** Whether it is there for tests: what its sandbox captures counts as sent, and doors take mail for it. */
+  /** Whether it is a test tenant: mail captured by its sandbox counts as sent, and compatibility APIs accept mail for it. */
   test?: boolean | null;
-  /** The name of a field in which its mail has the client's own id: `X-` and up to 60 of `A-Z a-z 0-9 -`. */
+  /** The name of a header in which its mail carries the client's own id: `X-` and up to 60 of `A-Z a-z 0-9 -`. */
   id_header?: string | null;
-  /** What becomes of mail in doubt, where neither the mail nor its account says it: `resend` (default), or `hold`, which never sends twice. */
+  /** What to do with mail in doubt if neither the mail nor its account says: `resend` (default), or `hold`, which never sends twice. */
   on_doubt?: "resend" | "hold" | null;
-  /** Whom its mail may be from (`From`, `Sender`, envelope sender), whichever way it comes in: addresses, domains, and patterns such as `*.example.com`, 200 at most; anybody when empty. */
+  /** The senders its mail may have (`From`, `Sender`, envelope sender), however it is submitted: addresses, domains, and patterns such as `*.example.com`, at most 200; any when empty. */
   allowed_senders?: Array<string> | null;
   /** Whether `Reply-To` must be one of them, too. */
   bind_reply_to?: boolean | null;
-  /** With `PATCH`: only if the tenant still has this version. */
+  /** With `PATCH`: change only if the tenant still has this version. */
   version?: number | null;
   /** Shown only; it may be sent back as it was. */
   suspended?: boolean;
@@ -2515,61 +2516,51 @@ export interface TenantRequest {
 export interface TimeInQueue {
   p50_ms?: number | null;
   p95_ms?: number | null;
-  /** Of how many messages. */
+  /** The number of messages examined. */
   sample: number;
 }
 
-/** A rule and a mail to try it on. Unknown fields are refused. */
+/** A rule, and a mail to test it with. Unknown fields are refused. */
 export interface TrialRequest {
   /** A rule that need not be stored; its `match` and `actions` are enough. This or `id`. */
   rule?: RuleRequest | null;
   /** A stored rule. */
   id?: string | null;
-  /** A mail that came in, by its id. This or `raw`. */
+  /** An inbound mail, by its id. This or `raw`. */
   inbound?: string | null;
   /** A mail of at most 25 MiB, in base64. Everything else has at most 1 MiB and 20,000 values. */
   raw?: string | null;
 }
 
-/** How a condition fared. */
+/** The result of one condition. */
 export interface TriedCondition {
-  /** Whether it holds. */
+  /** Whether it matches. */
   holds: boolean;
-  /** Why, or why not. */
+  /** The explanation. */
   why: string;
 }
 
-/** A part of a search, as it was understood. */
+/** A part of a search, as it was interpreted. */
 export interface UnderstoodTerm {
-  /** The filter that it is: `id`, `recipient`, `domain`, `text`, `subject`, `tag`, `error_code`, `message_id`, `external_id`, `status`, `outcome`, `account` or `batch`. */
+  /** The filter it became: `id`, `recipient`, `domain`, `text`, `subject`, `tag`, `error_code`, `message_id`, `external_id`, `status`, `outcome`, `account` or `batch`. */
   name: string;
-  /** What it is compared with. */
+  /** The value of the filter. */
   value: string;
 }
 
-/** Where a reader gets off a list: either or both. */
+/** How a reader unsubscribes: either or both. */
 export interface Unsubscribe {
-  /** Where the reader's mail program posts, with one click (RFC 8058): an `https://` address. */
+  /** The URL that the reader's mail program posts to with one click (RFC 8058): `https://`. */
   url?: string | null;
-  /** Where it writes. */
+  /** The address that the reader writes to. */
   mailto?: string | null;
 }
 
-/** What counts against the limits now; null where there is none. */
-export interface Used {
-  /** Against `per_minute`. */
-  minute?: number | null;
-  /** Against `per_hour`. */
-  hour?: number | null;
-  /** Against `per_day`. */
-  day?: number | null;
-}
-
-/** What was found. */
+/** The result of a verification. */
 export interface VerifiedToken {
-  /** Whether it is good. */
+  /** Whether the token is valid. */
   valid: boolean;
-  /** Why it is not: `malformed`, `unknown`, `path`, `code`, `attempts`, `expired`, `consumed` or `revoked`. */
+  /** Why it is not valid: `malformed`, `unknown`, `path`, `code`, `attempts`, `expired`, `consumed` or `revoked`. */
   reason?: string | null;
   /** `activation` or `password_recovery`. */
   action?: string | null;
@@ -2581,15 +2572,15 @@ export interface VerifiedToken {
   consumed?: boolean | null;
 }
 
-/** What to verify. */
+/** The token to verify. */
 export interface VerifyToken {
-  /** The token of the link. */
+  /** The token from the link. */
   token: string;
   /** The path of the link, which the token is signed for. */
   path: string;
-  /** The code of the mail, where the reader was asked for it. */
+  /** The code from the mail, if the reader was asked for it. */
   code?: string | null;
-  /** Whether a good token is consumed with it; an activation then activates its account. */
+  /** Whether a valid token is consumed; an activation then activates its account. */
   consume?: boolean | null;
 }
 
@@ -2597,7 +2588,7 @@ export interface VerifyToken {
 export interface WarmUp {
   /** When the first day begins. */
   from: string;
-  /** How much may be sent on the first, second, … day. */
+  /** The limit of the first, second, … day. */
   per_day: Array<number>;
 }
 
@@ -2605,59 +2596,59 @@ export interface WarmUp {
 export interface WarmUpRequest {
   /** When the first day begins, as RFC 3339 or Unix seconds; now when absent. */
   from?: string | null;
-  /** How much may be sent on the first, second, … day; at most 90 days. */
+  /** The limit of the first, second, … day; at most 90 days. */
   per_day: Array<number>;
 }
 
 /** A webhook. */
 export interface Webhook {
-  /** Its id; `client_sync` for the one in the tenant's settings. */
+  /** The id; `client_sync` for the one in the tenant's settings. */
   id: string;
-  /** How it is told: `webhook`, or for `client_sync` also `callback` or `sync`. */
+  /** The protocol: `webhook`, or for `client_sync` also `callback` or `sync`. */
   kind: "webhook" | "callback" | "sync";
-  /** Where it is; null for `client_sync`, which is where the tenant's settings say. */
+  /** The URL; null for `client_sync`, whose URL is in the tenant's settings. */
   url?: string | null;
-  /** In whose words it is called, `postway` or `resend`; null for `client_sync` where its `kind` is another. */
+  /** The format of its calls, `postway` or `resend`; null for a `client_sync` of another `kind`. */
   form?: string | null;
-  /** Of what it is told: names of events, or `*` for all. */
+  /** The events: a list of names, or `*` for all. */
   events: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "*">;
-  /** What it is for, in your words. */
+  /** The purpose. */
   description?: string | null;
-  /** Whether it is told at all. While it is not, nothing is collected for it. */
+  /** Whether it is called at all. While it is inactive, no notifications are created for it. */
   active: boolean;
-  /** Why it is not, where nobody asked for that: it answered 410. */
+  /** Why it was deactivated automatically: it answered 410. */
   disabled_reason?: string | null;
-  /** Not called before this time, as it asked. */
+  /** When it may be called again, as it requested. */
   quiet_until?: string | null;
-  /** Rises with each change. */
+  /** Increases with each change. */
   version: number;
-  /** When it was made: it is told of what happens from then on. */
+  /** When it was created: it gets events from then on. */
   created_at: string;
-  /** When it was changed last. */
+  /** When it was last changed. */
   updated_at: string;
 }
 
 /** A tenant's webhooks. */
 export interface WebhookList {
-  /** By id, which is by age. */
+  /** The webhooks by id, which is by age. */
   data: Array<Webhook>;
-  /** Where to go on, if there are more. */
+  /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
 
-/** A webhook to make or change. Unknown fields are refused. */
+/** A webhook to create or change. Unknown fields are refused. */
 export interface WebhookRequest {
-  /** Where to call, `http://` or `https://`; needed when it is made. Private hosts are refused unless the operator allows them (`POSTWAY_ALLOW_PRIVATE_TARGETS`). */
+  /** The URL to call, `http://` or `https://`; required on creation. Private hosts are refused unless the operator allows them (`POSTWAY_ALLOW_PRIVATE_TARGETS`). */
   url?: string | null;
-  /** Of what: names of events, or `["*"]` (default) for all. */
+  /** The events: a list of names, or `["*"]` (default) for all. */
   events?: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "*"> | null;
-  /** In whose words it is called: `postway` (default), or `resend` for receivers that were written for Resend. */
+  /** The format of its calls: `postway` (default), or `resend` for receivers that were written for Resend. */
   form?: string | null;
-  /** What it is for, at most 500 characters. */
+  /** The purpose, at most 500 characters. */
   description?: string | null;
-  /** Whether it is told at all. Switching it on forgets why it was off. */
+  /** Whether it is called at all. Activating it clears `disabled_reason`. */
   active?: boolean | null;
-  /** With `PATCH`: only if the webhook still has this version. */
+  /** With `PATCH`: change only if the webhook still has this version. */
   version?: number | null;
   /** Shown only; it may be sent back as it was. */
   id?: string;
@@ -2673,53 +2664,53 @@ export interface WebhookRequest {
   updated_at?: string;
 }
 
-/** What came of a test call. */
+/** The result of a test call. */
 export interface WebhookTest {
-  /** Whether it would have acknowledged. */
+  /** Whether the answer would have acknowledged an event. */
   ok: boolean;
   /** The HTTP status, if an answer came. */
   status?: number | null;
   /** How long it took. */
   latency_ms: number;
-  /** What was answered, shortened, or what went wrong. */
+  /** The answer, shortened, or what went wrong. */
   answer: string;
 }
 
-/** A webhook with a secret that was made just now. */
+/** A webhook with a secret that was just generated. */
 export interface WebhookWithSecret {
-  /** Its id; `client_sync` for the one in the tenant's settings. */
+  /** The id; `client_sync` for the one in the tenant's settings. */
   id: string;
-  /** How it is told: `webhook`, or for `client_sync` also `callback` or `sync`. */
+  /** The protocol: `webhook`, or for `client_sync` also `callback` or `sync`. */
   kind: "webhook" | "callback" | "sync";
-  /** Where it is; null for `client_sync`, which is where the tenant's settings say. */
+  /** The URL; null for `client_sync`, whose URL is in the tenant's settings. */
   url?: string | null;
-  /** In whose words it is called, `postway` or `resend`; null for `client_sync` where its `kind` is another. */
+  /** The format of its calls, `postway` or `resend`; null for a `client_sync` of another `kind`. */
   form?: string | null;
-  /** Of what it is told: names of events, or `*` for all. */
+  /** The events: a list of names, or `*` for all. */
   events: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "*">;
-  /** What it is for, in your words. */
+  /** The purpose. */
   description?: string | null;
-  /** Whether it is told at all. While it is not, nothing is collected for it. */
+  /** Whether it is called at all. While it is inactive, no notifications are created for it. */
   active: boolean;
-  /** Why it is not, where nobody asked for that: it answered 410. */
+  /** Why it was deactivated automatically: it answered 410. */
   disabled_reason?: string | null;
-  /** Not called before this time, as it asked. */
+  /** When it may be called again, as it requested. */
   quiet_until?: string | null;
-  /** Rises with each change. */
+  /** Increases with each change. */
   version: number;
-  /** When it was made: it is told of what happens from then on. */
+  /** When it was created: it gets events from then on. */
   created_at: string;
-  /** When it was changed last. */
+  /** When it was last changed. */
   updated_at: string;
-  /** What its calls are signed with. It is shown this once. */
+  /** The secret that signs its calls. It is shown only once. */
   secret: string;
 }
 
-/** A line that was left out. */
+/** A skipped line. */
 export interface WrongLine {
-  /** Its number, from 1. */
+  /** The line number, from 1. */
   line: number;
-  /** What is wrong with it. */
+  /** Why it was skipped. */
   message: string;
 }
 
@@ -2747,7 +2738,7 @@ export interface UnsubscribeOptions extends CallOptions {
 export interface ListAccountsOptions extends CallOptions {
   /** How many, 1 to 500; all of them when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -2766,7 +2757,7 @@ export interface ChangeAccountOptions extends CallOptions {
 }
 
 export interface DeleteAccountOptions extends CallOptions {
-  /** Also where rules forward by it: their mail fails until they are changed */
+  /** Delete it even if rules forward through it: their mail fails until they are changed */
   force?: boolean;
 }
 
@@ -2780,20 +2771,20 @@ export interface TestAccountOptions extends CallOptions {
 }
 
 export interface ListAuditOptions extends CallOptions {
-  /** Only what was done to this tenant */
+  /** Only changes to this tenant */
   tenant?: string;
-  /** `json` (default), or `jsonl` for all of it, one entry a line */
+  /** `json` (default), or `jsonl` for the complete log, one entry per line */
   format?: "json" | "jsonl";
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
 export interface ListBatchesOptions extends CallOptions {
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -2807,16 +2798,16 @@ export interface SuspendBatchOptions extends CallOptions {
 }
 
 export interface CleanUpOptions extends CallOptions {
-  /** How old they must be at least, up to 315,360,000; 0 for all */
+  /** The minimum age, up to 315,360,000; 0 for all */
   older_than_seconds?: number;
 }
 
 export interface ListContactsOptions extends CallOptions {
-  /** Only the one of this name */
+  /** Only the one with this name */
   name?: string;
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -2843,11 +2834,11 @@ export interface ListDeadLettersOptions extends CallOptions {
   tag?: string;
   /** Only those that came with this request */
   request_id?: string;
-  /** Only the one that the relay calls so */
+  /** Only the message with this id of the relay */
   provider_message_id?: string;
   /** Only those whose subject contains this, in any case */
   subject?: string;
-  /** Only those whose failure has this code */
+  /** Only those whose latest failure has this code, such as `smtp_550` */
   error_code?: string;
   /** Accepted at or after this time */
   since?: string;
@@ -2855,7 +2846,7 @@ export interface ListDeadLettersOptions extends CallOptions {
   until?: string;
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -2867,7 +2858,7 @@ export interface ListSigningKeysOptions extends CallOptions {
   domain?: string;
   /** How many, 1 to 500; all of them when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -2890,24 +2881,24 @@ export interface EraseAddressOptions extends CallOptions {
 }
 
 export interface ReadEventsOptions extends CallOptions {
-  /** A cursor, or `now` for what comes from now on; when absent, all that is kept */
+  /** A cursor, or `now` for entries from now on; when absent, all stored entries */
   after?: string;
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
-  /** How many seconds to wait for news, at most 30 */
+  /** How many seconds to wait for new entries, at most 30 */
   wait?: number;
 }
 
 export interface ListInboundOptions extends CallOptions {
   /** Only those of this mailbox */
   mailbox?: string;
-  /** Only those that stand so: `received`, `routing`, `routed`, `no_match`, `gone`, `waiting` or `dead` */
+  /** Only those with this status: `received`, `routing`, `routed`, `no_match`, `gone`, `waiting` or `dead` */
   status?: "received" | "routing" | "routed" | "no_match" | "gone" | "waiting" | "dead";
   /** Only those of this kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary` */
   kind?: "bounce" | "delay" | "success" | "complaint" | "pec" | "auto_reply" | "ordinary";
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -2938,7 +2929,7 @@ export interface ResolveInboundOptions extends CallOptions {
 export interface ListMailboxesOptions extends CallOptions {
   /** How many, 1 to 500; all of them when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -2966,13 +2957,13 @@ export interface TestMailboxOptions extends CallOptions {
 }
 
 export interface ListMessagesOptions extends CallOptions {
-  /** One text for all: an address or part of one, `@domain`, an id or uid, `<Message-ID>`, a failure's code, words of the subject, or `tag:`, `subject:`, `to:`, `id:`, `external:`, `code:`, `status:`, `outcome:`, `account:`, `batch:` before a value. Nothing is refused; `understood` says what it was taken for */
+  /** One text for every search: an address or part of one, `@domain`, an id or uid, `<Message-ID>`, a failure code, words of the subject, or `tag:`, `subject:`, `to:`, `id:`, `external:`, `code:`, `status:`, `outcome:`, `account:`, `batch:` before a value. Nothing is refused; `understood` says how it was interpreted */
   q?: string;
   /** Only those in this state */
   status?: "accepted" | "validating" | "ready" | "scheduled" | "sending" | "sent" | "failed" | "invalid" | "in_doubt" | "suppressed" | "cancelled" | "expired" | "captured";
-  /** Only those of which a recipient came to this after it was sent */
+  /** Only those with a recipient that has this outcome */
   outcome?: "delivered" | "delayed" | "bounced" | "complained" | "auto_replied" | "pec_accepted" | "pec_taken_over" | "pec_delivered" | "pec_failed" | "pec_timeout";
-  /** Only those that this holds back now: `any`, `tenant`, `batch:CODE`, `account:ID`, `limit:ID`, `circuit:ID`, or `doubt` for those that wait for your word */
+  /** Only those that this blocks now: `any`, `tenant`, `batch:CODE`, `account:ID`, `limit:ID`, `circuit:ID`, or `doubt` for those that wait for your decision */
   held_by?: string;
   /** Only those that wait to be sent */
   waiting?: boolean;
@@ -2988,7 +2979,7 @@ export interface ListMessagesOptions extends CallOptions {
   tag?: string;
   /** Only those that came with this request */
   request_id?: string;
-  /** Only the one that the relay calls so */
+  /** Only the message with this id of the relay */
   provider_message_id?: string;
   /** Only those whose latest failure has this code, such as `smtp_550` */
   error_code?: string;
@@ -2996,40 +2987,40 @@ export interface ListMessagesOptions extends CallOptions {
   since?: string;
   /** Accepted before this time */
   until?: string;
-  /** Whether to count all that match, up to 100,000 */
+  /** Whether to count all matching messages, up to 100,000 */
   count?: boolean;
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
 export interface SendMessageOptions extends CallOptions {
-  /** Only check; store nothing. Files are fetched: for four dry runs of a tenant at once, others are 503 */
+  /** Only check; store nothing. Files are fetched, so at most four dry runs of a tenant run at once; others are 503 */
   dry_run?: boolean;
-  /** Take a subject as long as headers may be, where the tenant has set no bound of its own */
+  /** Accept a subject as long as headers may be, unless the tenant has set a limit */
   any_subject?: boolean;
-  /** Names this request, for repeats */
+  /** Identifies this request, so that a repeat is recognised */
   idempotency_key?: string | null;
-  /** `resend` or `hold` for mail that does not say it itself */
+  /** `resend` or `hold` for messages that do not set it themselves */
   on_doubt?: "resend" | "hold" | null;
 }
 
 export interface SendBatchOptions extends CallOptions {
   /** Only check; store nothing */
   dry_run?: boolean;
-  /** Take subjects as long as headers may be, where the tenant has set no bound of its own */
+  /** Accept subjects as long as headers may be, unless the tenant has set a limit */
   any_subject?: boolean;
-  /** Names this batch, for repeats */
+  /** Identifies this batch, so that a repeat is recognised */
   idempotency_key?: string | null;
-  /** `resend` or `hold` for mail that does not say it itself */
+  /** `resend` or `hold` for messages that do not set it themselves */
   on_doubt?: "resend" | "hold" | null;
 }
 
 export interface SendRawMessageOptions extends CallOptions {
-  /** Your own id of it, unique in your tenant */
+  /** Your own id of the message, unique in your tenant */
   id?: string;
-  /** The account to send by */
+  /** The account that sends it */
   account?: string;
   /** The envelope sender, instead of the mail's */
   from?: string;
@@ -3043,15 +3034,15 @@ export interface SendRawMessageOptions extends CallOptions {
   send_at?: string;
   /** Not after this time */
   expires_at?: string;
-  /** `resend` or `hold` when the relay's last answer is lost */
+  /** `resend` or `hold` if the relay's final answer is lost */
   on_doubt?: "resend" | "hold";
   /** A label; may be repeated */
   tag?: Array<string>;
-  /** Hide it from every reader; removed once it is sent */
+  /** Hide the content from every reader, and remove it once the mail is sent */
   sensitive?: boolean;
   /** Only check; store nothing */
   dry_run?: boolean;
-  /** Names this request, for repeats */
+  /** Identifies this request, so that a repeat is recognised */
   idempotency_key?: string | null;
 }
 
@@ -3070,7 +3061,7 @@ export interface GetMessageContentOptions extends CallOptions {
 export interface GetMessageEventsOptions extends CallOptions {
   /** How many, 1 to 500; all of them when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -3083,7 +3074,7 @@ export interface GetMessagePayloadOptions extends CallOptions {
 export interface ListPecReceiptsOptions extends CallOptions {
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -3108,14 +3099,14 @@ export interface RetryMessageOptions extends CallOptions {
 export interface ListNodesOptions extends CallOptions {
   /** How many, 1 to 500; all of them when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
 export interface ListOutboxSourcesOptions extends CallOptions {
   /** How many, 1 to 500; all of them when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -3125,13 +3116,13 @@ export interface GetOverviewOptions extends CallOptions {
 export interface ListRecipientsOptions extends CallOptions {
   /** Only those with this address, in any case */
   address?: string;
-  /** Only the one that you call so */
+  /** Only the one with this id of yours */
   external_id?: string;
   /** Only the one with this personal number */
   personal_number?: string;
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -3154,7 +3145,7 @@ export interface ListRulesOptions extends CallOptions {
   mailbox?: string;
   /** How many, 1 to 500; all of them when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -3176,11 +3167,11 @@ export interface DeleteRuleOptions extends CallOptions {
 export interface ListScopedSuppressionsOptions extends CallOptions {
   /** Only those of this stream */
   stream?: string;
-  /** Those that hold for every tenant; for the admin key */
+  /** Only those that apply to every tenant; for the admin key */
   installation?: boolean;
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -3188,9 +3179,9 @@ export interface CreateScopedSuppressionOptions extends CallOptions {
 }
 
 export interface DeleteScopedSuppressionOptions extends CallOptions {
-  /** The stream, where it is of one */
+  /** The stream, if it applies to one */
   stream?: string;
-  /** Whether it holds for every tenant; for the admin key */
+  /** Whether it applies to every tenant; for the admin key */
   installation?: boolean;
 }
 
@@ -3200,15 +3191,15 @@ export interface RotateSecretsOptions extends CallOptions {
 export interface GetStatisticsOptions extends CallOptions {
   /** `hour` (default) or `day`, in UTC */
   by?: "hour" | "day";
-  /** From the hour or day that this is in; when absent, a day back by hour, 30 days back by day */
+  /** From the hour or day that contains this time; when absent, one day back by hour, 30 days back by day */
   since?: string;
-  /** Until before this time; now when absent. At most 31 days by hour, 366 by day */
+  /** Before this time; now when absent. At most 31 days by hour, 366 by day */
   until?: string;
   /** Only this account */
   account?: string;
   /** How many, 1 to 500; all of them when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -3218,7 +3209,7 @@ export interface GetStatsOptions extends CallOptions {
 export interface ListStreamsOptions extends CallOptions {
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -3237,7 +3228,7 @@ export interface DeleteStreamOptions extends CallOptions {
 export interface ListSuppressionsOptions extends CallOptions {
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -3264,7 +3255,7 @@ export interface DeleteSuppressionOptions extends CallOptions {
 export interface ListTemplatesOptions extends CallOptions {
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -3275,7 +3266,7 @@ export interface PreviewSourceOptions extends CallOptions {
 }
 
 export interface GetTemplateOptions extends CallOptions {
-  /** In this version; the latest when absent */
+  /** The version; the latest when absent */
   version?: number;
 }
 
@@ -3291,7 +3282,7 @@ export interface PreviewTemplateOptions extends CallOptions {
 export interface ListTemplateVersionsOptions extends CallOptions {
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -3301,7 +3292,7 @@ export interface GetOwnTenantOptions extends CallOptions {
 export interface ListTenantsOptions extends CallOptions {
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -3317,7 +3308,7 @@ export interface ChangeTenantOptions extends CallOptions {
 }
 
 export interface DeleteTenantOptions extends CallOptions {
-  /** Its id again */
+  /** The tenant's id, repeated */
   confirm: string;
 }
 
@@ -3327,7 +3318,7 @@ export interface ActivateTenantOptions extends CallOptions {
 export interface ListKeysOptions extends CallOptions {
   /** How many, 1 to 500; all of them when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -3346,7 +3337,7 @@ export interface VerifyTokenOptions extends CallOptions {
 export interface ListWebhooksOptions extends CallOptions {
   /** How many, 1 to 500; all of them when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -3367,7 +3358,7 @@ export interface ListDeliveriesOptions extends CallOptions {
   status?: "pending" | "calling" | "waiting" | "acknowledged" | "dead";
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
-  /** Where to go on: the `next_cursor` of the page before */
+  /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
 }
 
@@ -3385,167 +3376,167 @@ export interface TestWebhookOptions extends CallOptions {
 
 /** The calls; `Client` adds how they are made. */
 export declare class Operations {
-  /** Is the process alive? (`GET /health/live`). Answers as long as the process serves requests, whatever its database does. For liveness probes; no key is needed. */
+  /** Liveness (`GET /health/live`). Answers as long as the process serves requests, whatever its database does. For liveness probes; no key is needed. */
   getLiveness(options?: GetLivenessOptions): Promise<Health>;
-  /** Can it take mail? (`GET /health/ready`). 200 when something could be written just now, 503 otherwise. */
+  /** Readiness (`GET /health/ready`). 200 if a write to the database just succeeded, 503 otherwise. */
   getReadiness(options?: GetReadinessOptions): Promise<Health>;
-  /** Show metrics (`GET /metrics`). In Prometheus' text form. No key is needed unless `telemetry.metrics_key` is set: then that one, or the admin key. */
+  /** Show metrics (`GET /metrics`). In Prometheus' text format. No key is needed unless `telemetry.metrics_key` is set: then that one, or the admin key. */
   getMetrics(options?: GetMetricsOptions): Promise<string>;
-  /** Show the page of an unsubscribe link (`GET /unsubscribe/{token}`). For the reader of a mail, in the language of the browser. It changes nothing. It needs no key. */
+  /** Show the unsubscribe page (`GET /unsubscribe/{token}`). For the reader of a mail, in the language of the browser. It changes nothing. It needs no key. */
   showUnsubscribe(token: string, options?: ShowUnsubscribeOptions): Promise<string>;
-  /** Leave a stream, or come back (`POST /unsubscribe/{token}`). A form says what to do: what a mail program posts by itself (RFC 8058: `List-Unsubscribe=One-Click`), or what the buttons of the page post, `unsubscribe=1` or `undo=1`. Asking twice is asking once. It needs no key. */
+  /** Unsubscribe or resubscribe (`POST /unsubscribe/{token}`). The form says what to do: what a mail program posts by itself (RFC 8058: `List-Unsubscribe=One-Click`), or what the buttons of the page post, `unsubscribe=1` or `undo=1`. Repeating it changes nothing. It needs no key. */
   unsubscribe(token: string, options?: UnsubscribeOptions): Promise<string>;
-  /** List accounts (`GET /v1/accounts`). All accounts of your tenant in the order of their ids, without their secrets, each with its circuit and how much of its limits is used. */
+  /** List accounts (`GET /v1/accounts`). All accounts of your tenant by id, without their secrets, each with its circuit and the use of its limits. */
   listAccounts(options?: ListAccountsOptions): Promise<AccountList>;
   /** Everything that `listAccounts` lists, fetched page by page; `limit` is the size of a page. */
   allAccounts(options?: Omit<ListAccountsOptions, "cursor">): AsyncGenerator<Account, void, undefined>;
-  /** Create an account (`POST /v1/accounts`). Settings are checked as a whole, and nothing is called: `POST /v1/accounts/{id}/test` tries them. 409 where the id is taken. */
+  /** Create an account (`POST /v1/accounts`). The settings are checked, but nothing is called: `POST /v1/accounts/{id}/test` tests them. 409 if the id is taken. */
   createAccount(body: AccountRequest, options?: CreateAccountOptions): Promise<Account>;
-  /** Show an account (`GET /v1/accounts/{id}`). With how it stands: whether it is suspended, whether and why its circuit is open, what it has used of its limits. */
+  /** Show an account (`GET /v1/accounts/{id}`). The account with its current state: whether it is suspended, whether and why its circuit is open, and the use of its limits. */
   getAccount(id: string, options?: GetAccountOptions): Promise<Account>;
-  /** Replace an account's settings (`PUT /v1/accounts/{id}`). Fields that are not given take their defaults; the password or secret key stays unless one is given, or the mail goes elsewhere. With `version`, only if it still is that one; 409 otherwise. */
+  /** Replace an account's settings (`PUT /v1/accounts/{id}`). Absent fields take their defaults; the password or secret key is kept unless a new one is given or the destination changes. With `version`, the change is made only if the account still has that version; 409 otherwise. */
   replaceAccount(id: string, body: AccountRequest, options?: ReplaceAccountOptions): Promise<Account>;
-  /** Change an account (`PATCH /v1/accounts/{id}`). Changes the fields given and leaves the rest. Another host, port, region, endpoint or base_url, and less protection on the way, need the password or key again. With `version`, only if it still is that one; 409 otherwise. */
+  /** Change an account (`PATCH /v1/accounts/{id}`). Changes the given fields and leaves the others. A change of host, port, region, endpoint or base_url, and any reduction of TLS protection, requires the password or key again. With `version`, the change is made only if the account still has that version; 409 otherwise. */
   changeAccount(id: string, body: AccountRequest, options?: ChangeAccountOptions): Promise<Account>;
-  /** Delete an account (`DELETE /v1/accounts/{id}`). 409 while mail waits for it, while it is its tenant's default, while another account falls back to it, or, unless `force` says otherwise, while a rule forwards by it. */
+  /** Delete an account (`DELETE /v1/accounts/{id}`). 409 while mail waits for it, while it is its tenant's default, while another account falls back to it, or, unless `force` is set, while a rule forwards through it. */
   deleteAccount(id: string, options?: DeleteAccountOptions): Promise<void>;
-  /** Activate an account (`POST /v1/accounts/{id}/activate`). Its held mail goes on. */
+  /** Activate an account (`POST /v1/accounts/{id}/activate`). Its mail is sent again. */
   activateAccount(id: string, options?: ActivateAccountOptions): Promise<Account>;
-  /** Suspend an account (`POST /v1/accounts/{id}/suspend`). Its mail stays where it is, on every node; mail is still accepted. What is on the wire finishes. */
+  /** Suspend an account (`POST /v1/accounts/{id}/suspend`). Its mail is not sent, on any node; mail is still accepted. Mail that is being transmitted is finished. */
   suspendAccount(id: string, options?: SuspendAccountOptions): Promise<Account>;
-  /** Test an account (`POST /v1/accounts/{id}/test`). Connects, secures and signs in; with `to`, a test mail goes through the account as well. The answer is 200 also where a step fails: `ok` says so. */
+  /** Test an account (`POST /v1/accounts/{id}/test`). Connects, secures and signs in; with `to`, also sends a test mail through the account. The answer is 200 even if a step fails: see `ok`. */
   testAccount(id: string, body?: AccountTestRequest, options?: TestAccountOptions): Promise<AccountTest>;
-  /** Read the audit log (`GET /v1/audit`). For the admin key. Every call that changed a tenant, key, account, batch, suppression, template, recipient, signing key, webhook, mailbox, rule or contact, or removed messages, newest first. With `format=jsonl`, or `Accept: application/x-ndjson`, all of it comes as JSON lines. */
+  /** Read the audit log (`GET /v1/audit`). For the admin key. Every call that changed a tenant, key, account, batch, suppression, template, recipient, signing key, webhook, mailbox, rule or contact, or removed messages, newest first. With `format=jsonl`, or `Accept: application/x-ndjson`, the complete log is returned as JSON lines. */
   listAudit(options?: ListAuditOptions): Promise<AuditList>;
   /** Everything that `listAudit` lists, fetched page by page; `limit` is the size of a page. */
   allAudit(options?: Omit<ListAuditOptions, "cursor">): AsyncGenerator<AuditEntry, void, undefined>;
-  /** List batches (`GET /v1/batches`). Those that have had messages, and those suspended before their first. */
+  /** List batches (`GET /v1/batches`). Batches that have had messages, and batches suspended before their first. */
   listBatches(options?: ListBatchesOptions): Promise<BatchList>;
   /** Everything that `listBatches` lists, fetched page by page; `limit` is the size of a page. */
   allBatches(options?: Omit<ListBatchesOptions, "cursor">): AsyncGenerator<Batch, void, undefined>;
-  /** Show a batch (`GET /v1/batches/{code}`). With how many of its messages stand where. */
+  /** Show a batch (`GET /v1/batches/{code}`). The batch, and how many of its messages are in each status. */
   getBatch(code: string, options?: GetBatchOptions): Promise<BatchProgress>;
-  /** Activate a batch (`POST /v1/batches/{code}/activate`). Its held mail goes on. */
+  /** Activate a batch (`POST /v1/batches/{code}/activate`). Its mail is sent again. */
   activateBatch(code: string, options?: ActivateBatchOptions): Promise<Batch>;
-  /** Suspend a batch (`POST /v1/batches/{code}/suspend`). Its mail is held where it is, on every node, until the batch is activated. What is on the wire finishes. The code need not have been used yet. */
+  /** Suspend a batch (`POST /v1/batches/{code}/suspend`). Its mail is not sent, on any node, until the batch is activated. Mail that is being transmitted is finished. The code need not have been used yet. */
   suspendBatch(code: string, options?: SuspendBatchOptions): Promise<Batch>;
-  /** Remove old messages (`POST /v1/cleanup`). Those that ended and were reported more than `older_than_seconds` ago; the tenant's own `report_retention_seconds`, or the gateway's, when absent. Those whose reports were given up stay for `unreported_retention_days` at least. A call removes for at most 20 seconds and then says that there is `more`. */
+  /** Remove old messages (`POST /v1/cleanup`). Messages that ended and were completely reported more than `older_than_seconds` ago; the tenant's own `report_retention_seconds`, or the gateway's, when absent. Messages whose notifications were given up stay for `unreported_retention_days` at least. A call runs for at most 20 seconds and then says that there is `more`. */
   cleanUp(options?: CleanUpOptions): Promise<Cleanup>;
-  /** List contacts (`GET /v1/contacts`). With `name`, the one of that name: neither case nor the amount of white space matters. */
+  /** List contacts (`GET /v1/contacts`). With `name`, only the contact with that name; case and white space do not matter. */
   listContacts(options?: ListContactsOptions): Promise<ContactList>;
   /** Everything that `listContacts` lists, fetched page by page; `limit` is the size of a page. */
   allContacts(options?: Omit<ListContactsOptions, "cursor">): AsyncGenerator<Contact, void, undefined>;
-  /** Create a contact (`POST /v1/contacts`). 409 where the id or the name is taken. Names are the same whatever their case and spacing. */
+  /** Create a contact (`POST /v1/contacts`). 409 if the id or the name is taken. Case and spacing of names do not matter. */
   createContact(body: ContactRequest, options?: CreateContactOptions): Promise<Contact>;
-  /** Show a contact (`GET /v1/contacts/{id}`). One entry of the directory that rules look names up in. */
+  /** Show a contact (`GET /v1/contacts/{id}`). One name and its addresses. */
   getContact(id: string, options?: GetContactOptions): Promise<Contact>;
-  /** Change a contact (`PATCH /v1/contacts/{id}`). Changes the fields given; `addresses` is replaced as a whole. With `version`, only if it still is that one; 409 otherwise. */
+  /** Change a contact (`PATCH /v1/contacts/{id}`). Changes the given fields; `addresses` is replaced as a list. With `version`, the change is made only if the contact still has that version; 409 otherwise. */
   changeContact(id: string, body: ContactRequest, options?: ChangeContactOptions): Promise<Contact>;
-  /** Delete a contact (`DELETE /v1/contacts/{id}`). Rules that look its name up find nobody from then on; mail that was sent on stays as it is. */
+  /** Delete a contact (`DELETE /v1/contacts/{id}`). Rules that look up its name find no address from then on; forwarded mail is not affected. */
   deleteContact(id: string, options?: DeleteContactOptions): Promise<void>;
-  /** List dead letters (`GET /v1/dead-letters`). Failed messages whose retries ran out, newest first, each with its last `reason`, with the filters of `GET /v1/messages` but `status`. */
+  /** List dead letters (`GET /v1/dead-letters`). Failed messages whose retries are exhausted, newest first, each with its last `reason`, with the filters of `GET /v1/messages` except `status`. */
   listDeadLetters(options?: ListDeadLettersOptions): Promise<MessageList>;
   /** Everything that `listDeadLetters` lists, fetched page by page; `limit` is the size of a page. */
   allDeadLetters(options?: Omit<ListDeadLettersOptions, "cursor">): AsyncGenerator<MessageSummary, void, undefined>;
-  /** Replay dead letters (`POST /v1/dead-letters/replay`). Puts failed messages back in the queue with all their retries. One that cannot be replayed does not stop the others. */
+  /** Replay dead letters (`POST /v1/dead-letters/replay`). Puts failed messages back in the queue with all their retries. A message that cannot be replayed does not stop the others. */
   replayDeadLetters(body: ReplayRequest, options?: ReplayDeadLettersOptions): Promise<ReplayResult>;
   /** List signing keys (`GET /v1/dkim`). All keys of your tenant, each with the DNS record to publish. Private halves are never shown. */
   listSigningKeys(options?: ListSigningKeysOptions): Promise<SigningKeyList>;
   /** Everything that `listSigningKeys` lists, fetched page by page; `limit` is the size of a page. */
   allSigningKeys(options?: Omit<ListSigningKeysOptions, "cursor">): AsyncGenerator<SigningKey, void, undefined>;
-  /** Create a signing key (`POST /v1/dkim`). Publish `dns_record` as a TXT record at `dns_name`; receivers cannot verify what it signs before. 409 where domain and selector are taken. */
+  /** Create a signing key (`POST /v1/dkim`). Publish `dns_record` as a TXT record at `dns_name`; receivers cannot verify signatures before. 409 if domain and selector are taken. */
   createSigningKey(body: SigningKeyRequest, options?: CreateSigningKeyOptions): Promise<SigningKey>;
   /** Show a signing key (`GET /v1/dkim/{domain}/{selector}`). One key with the DNS record to publish. Its private half is never shown. */
   getSigningKey(domain: string, selector: string, options?: GetSigningKeyOptions): Promise<SigningKey>;
-  /** Delete a signing key (`DELETE /v1/dkim/{domain}/{selector}`). It cannot be had back. Leave its record published until the mail it signed has arrived, a few days. */
+  /** Delete a signing key (`DELETE /v1/dkim/{domain}/{selector}`). This cannot be undone. Leave its record published for a few days, until the mail it signed has arrived. */
   deleteSigningKey(domain: string, selector: string, options?: DeleteSigningKeyOptions): Promise<void>;
-  /** Let a key sign (`POST /v1/dkim/{domain}/{selector}/activate`). Mail of its domain that is composed from now on is signed with it. Publish its record first. */
+  /** Activate a signing key (`POST /v1/dkim/{domain}/{selector}/activate`). Mail of its domain that is composed from now on is signed with it. Publish its record first. */
   activateSigningKey(domain: string, selector: string, options?: ActivateSigningKeyOptions): Promise<SigningKey>;
-  /** Stop a key from signing (`POST /v1/dkim/{domain}/{selector}/suspend`). Mail goes on without its signature; mail composed before keeps it. */
+  /** Suspend a signing key (`POST /v1/dkim/{domain}/{selector}/suspend`). Mail is sent without its signature; mail composed before keeps it. */
   suspendSigningKey(domain: string, selector: string, options?: SuspendSigningKeyOptions): Promise<SigningKey>;
-  /** Forget an address (`POST /v1/erase`). Removes it from the messages that have ended. Entries of the suppression list and of the directory of recipients stay: delete them on their own. A call goes on for at most 20 seconds and then says that there is `more`. */
+  /** Erase an address (`POST /v1/erase`). Removes it from the messages that have ended. Entries of the suppression list and of the recipient directory stay: delete them separately. A call runs for at most 20 seconds and then says that there is `more`. */
   eraseAddress(body: EraseRequest, options?: EraseAddressOptions): Promise<Erasure>;
-  /** Read the feed (`GET /v1/events`). What happened to your messages, in order. Keep the `cursor` of what you have dealt with and give it as `after`; after a crash you get the rest again, so compare `uid` and `sequence`. With `wait`, an answer without news comes only after so many seconds. With `Accept: text/event-stream` the entries come as server-sent events, whose `id` is the cursor. */
+  /** Read the feed (`GET /v1/events`). The events of your messages, in order. Keep the `cursor` of the last entry you have processed and pass it as `after`. After a crash some entries come again, so compare `uid` and `sequence`. With `wait`, an empty answer comes only after that many seconds. With `Accept: text/event-stream` the entries come as server-sent events, whose `id` is the cursor. */
   readEvents(options?: ReadEventsOptions): Promise<Feed>;
-  /** List inbound mail (`GET /v1/inbound`). Newest first. Every filter given must hold. Unknown parameters are refused. */
+  /** List inbound mail (`GET /v1/inbound`). Newest first. A mail must match every filter. Unknown parameters are refused. */
   listInbound(options?: ListInboundOptions): Promise<InboundList>;
   /** Everything that `listInbound` lists, fetched page by page; `limit` is the size of a page. */
   allInbound(options?: Omit<ListInboundOptions, "cursor">): AsyncGenerator<InboundSummary, void, undefined>;
-  /** Replay inbound mail (`POST /v1/inbound/replay`). Mail that is settled and fits the filter is looked at again, with all its tries and the rules of now. What was sent because of it is not sent again. At most 1,000 of them at a time; `more` says whether to call again. */
+  /** Replay inbound mail (`POST /v1/inbound/replay`). Settled mail that matches the filter is processed again, with all its tries and the current rules. What was sent because of it is not sent again. At most 1,000 mails at a time; `more` says whether to call again. */
   replayInboundAll(body: InboundReplayRequest, options?: ReplayInboundAllOptions): Promise<InboundReplayed>;
-  /** Show an inbound mail (`GET /v1/inbound/{id}`). With what was found in it, what was done, and how the messages stand that were sent because of it. */
+  /** Show an inbound mail (`GET /v1/inbound/{id}`). The mail with what it contained, what was done, and the status of the messages that were sent because of it. */
   getInbound(id: string, options?: GetInboundOptions): Promise<Inbound>;
-  /** Get a file of an inbound mail (`GET /v1/inbound/{id}/attachments/{index}`). The bytes of one attachment as they came, to be saved: the answer never opens in a browser. `GET /v1/inbound/{id}/content` lists the files. */
+  /** Download a file of an inbound mail (`GET /v1/inbound/{id}/attachments/{index}`). The bytes of one attachment as they were received, as a download: the answer never opens in a browser. `GET /v1/inbound/{id}/content` lists the files. */
   getInboundAttachment(id: string, index: number, options?: GetInboundAttachmentOptions): Promise<Uint8Array>;
-  /** Read an inbound mail (`GET /v1/inbound/{id}/content`). Its header fields and text, decoded, and what is attached. */
+  /** Read an inbound mail (`GET /v1/inbound/{id}/content`). The decoded header fields and text, and the list of attachments. */
   getInboundContent(id: string, options?: GetInboundContentOptions): Promise<MailContent>;
-  /** See an inbound mail (`GET /v1/inbound/{id}/preview`). Its html with the images it brings along. Served so that no script runs and nothing is fetched from elsewhere. */
+  /** Preview an inbound mail (`GET /v1/inbound/{id}/preview`). The html with its embedded images. It is served so that no script runs and nothing is fetched. */
   previewInbound(id: string, options?: PreviewInboundOptions): Promise<string>;
-  /** Get an inbound mail itself (`GET /v1/inbound/{id}/raw`). Its bytes as the server gave them. 404 where it could not be read, or is no longer kept. */
+  /** Get the complete inbound mail (`GET /v1/inbound/{id}/raw`). Its bytes as the server delivered them. 404 if it could not be read, or is no longer stored. */
   getRawInbound(id: string, options?: GetRawInboundOptions): Promise<Uint8Array>;
-  /** Replay an inbound mail (`POST /v1/inbound/{id}/replay`). It is looked at again, with all its tries and the rules of now. What was sent because of it is not sent again. 409 while it is not settled, or where it has no bytes. */
+  /** Replay an inbound mail (`POST /v1/inbound/{id}/replay`). It is processed again, with all its tries and the current rules. What was sent because of it is not sent again. 409 while it is not settled, or if its bytes are gone. */
   replayInbound(id: string, options?: ReplayInboundOptions): Promise<Inbound>;
-  /** Resolve an inbound mail (`POST /v1/inbound/{id}/resolve`). What it asked for is done: there are no more reminders of it. */
+  /** Resolve an inbound mail (`POST /v1/inbound/{id}/resolve`). Declares that it was dealt with: there are no more reminders of it. */
   resolveInbound(id: string, options?: ResolveInboundOptions): Promise<Inbound>;
-  /** List mailboxes (`GET /v1/mailboxes`). All watched mailboxes of your tenant, without their secrets, each with how the last look at it went. */
+  /** List mailboxes (`GET /v1/mailboxes`). All watched mailboxes of your tenant, without their secrets, each with the result of its last scan. */
   listMailboxes(options?: ListMailboxesOptions): Promise<MailboxList>;
   /** Everything that `listMailboxes` lists, fetched page by page; `limit` is the size of a page. */
   allMailboxes(options?: Omit<ListMailboxesOptions, "cursor">): AsyncGenerator<Mailbox, void, undefined>;
-  /** Create a mailbox (`POST /v1/mailboxes`). It is watched within seconds. 409 where the id is taken, or another mailbox has the same host, username and folder. */
+  /** Create a mailbox (`POST /v1/mailboxes`). It is watched within seconds. 409 if the id is taken, or another mailbox has the same host, username and folder. */
   createMailbox(body: MailboxRequest, options?: CreateMailboxOptions): Promise<Mailbox>;
   /** Show a mailbox (`GET /v1/mailboxes/{id}`). With how far it was read, how far behind that is, and what is wrong with it. */
   getMailbox(id: string, options?: GetMailboxOptions): Promise<Mailbox>;
-  /** Change a mailbox (`PATCH /v1/mailboxes/{id}`). Changes the fields given and leaves the rest; `null` gives a setting its default. With `version`, only if it still is that one; 409 otherwise. Another host, username or folder is another place: it is read from its `start`. Another host, port or proxy, and less protection on the way, need the password or token again. */
+  /** Change a mailbox (`PATCH /v1/mailboxes/{id}`). Changes the given fields and leaves the others; `null` resets a setting to its default. With `version`, the change is made only if the mailbox still has that version; 409 otherwise. Another host, username or folder is another mailbox to read: it is read from its `start`. A change of host, port or proxy, and any reduction of TLS protection, requires the password or token again. */
   changeMailbox(id: string, body: MailboxRequest, options?: ChangeMailboxOptions): Promise<Mailbox>;
-  /** Delete a mailbox (`DELETE /v1/mailboxes/{id}`). With its rules, and all that is kept of its mail. Nothing happens to the mail on its server. */
+  /** Delete a mailbox (`DELETE /v1/mailboxes/{id}`). With its rules, and everything stored about its mail. The mail on its server is not touched. */
   deleteMailbox(id: string, options?: DeleteMailboxOptions): Promise<void>;
-  /** Activate a mailbox (`POST /v1/mailboxes/{id}/activate`). It is read on from where reading ended: what came meanwhile is not missed. */
+  /** Activate a mailbox (`POST /v1/mailboxes/{id}/activate`). Reading continues where it ended: mail that arrived meanwhile is not missed. */
   activateMailbox(id: string, options?: ActivateMailboxOptions): Promise<Mailbox>;
-  /** Suspend a mailbox (`POST /v1/mailboxes/{id}/suspend`). Nothing new is read from it. Mail that is here already is still dealt with. */
+  /** Suspend a mailbox (`POST /v1/mailboxes/{id}/suspend`). Nothing new is read from it. Mail that was read before is still processed. */
   suspendMailbox(id: string, options?: SuspendMailboxOptions): Promise<Mailbox>;
-  /** Test a mailbox (`POST /v1/mailboxes/{id}/test`). Connects, secures, signs in and opens the folder. The answer is 200 also where a step fails: `ok` says so. */
+  /** Test a mailbox (`POST /v1/mailboxes/{id}/test`). Connects, secures, signs in and opens the folder. The answer is 200 even if a step fails: see `ok`. */
   testMailbox(id: string, options?: TestMailboxOptions): Promise<MailboxTest>;
-  /** List messages (`GET /v1/messages`). Newest first. Every filter given must hold. Unknown parameters are refused. For one page some thousands are looked at at most: where `next_cursor` is there, go on with it, also after a page with fewer messages than asked for, or none. */
+  /** List messages (`GET /v1/messages`). Newest first. A message must match every filter. Unknown parameters are refused. A page examines some thousands of messages at most: as long as there is a `next_cursor`, continue with it, even after a page with fewer messages than requested, or none. */
   listMessages(options?: ListMessagesOptions): Promise<MessageList>;
   /** Everything that `listMessages` lists, fetched page by page; `limit` is the size of a page. */
   allMessages(options?: Omit<ListMessagesOptions, "cursor">): AsyncGenerator<MessageSummary, void, undefined>;
-  /** Send a mail (`POST /v1/messages`). The answer comes once the mail is durable. The same id or `Idempotency-Key` with the same body gives the same answer again and sends nothing twice; with another body it is 409. A ready-made mail may come as `message/rfc822`, with the query of `POST /v1/messages/raw`. */
-  sendMessage(body: MessageRequest, options?: SendMessageOptions): Promise<Receipt>;
-  /** Send many mails (`POST /v1/messages/batch`). At most 1,000, whose mails have at most 64 MiB together once they are composed. `defaults` fills what a message leaves out. A refused message does not stop the others. */
+  /** Send a mail (`POST /v1/messages`). The answer comes once the mail is durable. The same id or `Idempotency-Key` with the same body gives the same answer again and sends nothing twice; with another body it is 409. A ready-made mail may be sent as `message/rfc822`, with the query of `POST /v1/messages/raw`. */
+  sendMessage(body: MessageRequest, options?: SendMessageOptions): Promise<AcceptReceipt>;
+  /** Send many mails (`POST /v1/messages/batch`). At most 1,000, whose composed mails have at most 64 MiB together. `defaults` supplies fields that a message leaves out. A refused message does not stop the others. */
   sendBatch(body: BatchRequest, options?: SendBatchOptions): Promise<BatchResult>;
-  /** Send a ready-made mail (`POST /v1/messages/raw`). The body is an RFC 5322 mail, sent as it is but for the headers that every mail of Postway carries. Sender and recipients are those in its headers, unless the query names them. */
-  sendRawMessage(body: Uint8Array | string, options?: SendRawMessageOptions): Promise<Receipt>;
-  /** Show a message (`GET /v1/messages/{id}`). Where it stands, its recipients with what became of each, and its attempts. 404 once it was removed. */
+  /** Send a ready-made mail (`POST /v1/messages/raw`). The body is an RFC 5322 mail. It is sent unchanged except for the headers that every mail of Postway carries. Sender and recipients are those in its headers, unless the query names others. */
+  sendRawMessage(body: Uint8Array | string, options?: SendRawMessageOptions): Promise<AcceptReceipt>;
+  /** Show a message (`GET /v1/messages/{id}`). Its status, its recipients with their outcomes, and its attempts. 404 once it was removed. */
   getMessage(id: string, options?: GetMessageOptions): Promise<Message>;
-  /** Get a file of the mail (`GET /v1/messages/{id}/attachments/{index}`). The bytes of one attachment, to be saved: the answer never opens in a browser. `GET /v1/messages/{id}/content` lists the files. 403 for a sensitive message. */
+  /** Download a file of the mail (`GET /v1/messages/{id}/attachments/{index}`). The bytes of one attachment, as a download: the answer never opens in a browser. `GET /v1/messages/{id}/content` lists the files. 403 for a sensitive message. */
   getMessageAttachment(id: string, index: number, options?: GetMessageAttachmentOptions): Promise<Uint8Array>;
-  /** Cancel a message (`POST /v1/messages/{id}/cancel`). Stops a message that is not on the wire yet; 409 otherwise. One that some recipients have got already stays `sent`, or `in_doubt` where they may have, and is not sent to the others. */
+  /** Cancel a message (`POST /v1/messages/{id}/cancel`). Stops a message that is not being transmitted yet; 409 otherwise. If some recipients already have it, it stays `sent`, or `in_doubt` if they may have it, and is not sent to the others. */
   cancelMessage(id: string, options?: CancelMessageOptions): Promise<SettledMessage>;
-  /** Read the mail (`GET /v1/messages/{id}/content`). Its header fields and text, decoded, and what is attached. */
+  /** Read the mail (`GET /v1/messages/{id}/content`). The decoded header fields and text, and the list of attachments. */
   getMessageContent(id: string, options?: GetMessageContentOptions): Promise<MailContent>;
-  /** Show a message's history (`GET /v1/messages/{id}/events`). Everything that happened to it, oldest first. */
+  /** Show a message's history (`GET /v1/messages/{id}/events`). Its events, oldest first. */
   getMessageEvents(id: string, options?: GetMessageEventsOptions): Promise<EventList>;
   /** Everything that `getMessageEvents` lists, fetched page by page; `limit` is the size of a page. */
-  allMessageEvents(id: string, options?: Omit<GetMessageEventsOptions, "cursor">): AsyncGenerator<Event, void, undefined>;
-  /** Explain what holds a message (`GET /v1/messages/{id}/explain`). Every gate that is shut for it now: suspensions of its tenant, batch or account, used-up limits, an open circuit, a busy destination, its schedule, its next retry, a doubt, an isolated node, its turn. */
+  allMessageEvents(id: string, options?: Omit<GetMessageEventsOptions, "cursor">): AsyncGenerator<MessageEvent, void, undefined>;
+  /** Explain what a message waits for (`GET /v1/messages/{id}/explain`). Every gate that is closed for it now: a suspension of its tenant, batch or account, a used-up limit, an open circuit, a busy destination, its schedule, its next retry, a doubt, an isolated node, its turn. */
   explainMessage(id: string, options?: ExplainMessageOptions): Promise<Explanation>;
-  /** Get the submitted request (`GET /v1/messages/{id}/payload`). As it came, for as long as the message is kept: JSON, or the mail that was handed over ready-made. Of a message in a batch, the message alone. 403 for a sensitive message. */
+  /** Get the submitted request (`GET /v1/messages/{id}/payload`). The request as it was received, for as long as the message is kept: JSON, or the ready-made mail. For a message of a batch, the message alone. 403 for a sensitive message. */
   getMessagePayload(id: string, options?: GetMessagePayloadOptions): Promise<Uint8Array>;
-  /** List a message's receipts (`GET /v1/messages/{id}/pec`). Of certified mail (PEC): acceptance, delivery, failure. `/pec/export` gives them as evidence. */
+  /** List a message's receipts (`GET /v1/messages/{id}/pec`). Receipts of certified mail (PEC): acceptance, delivery, failure. `/pec/export` returns them as evidence. */
   listPecReceipts(id: string, options?: ListPecReceiptsOptions): Promise<PecReceiptList>;
   /** Everything that `listPecReceipts` lists, fetched page by page; `limit` is the size of a page. */
   allPecReceipts(id: string, options?: Omit<ListPecReceiptsOptions, "cursor">): AsyncGenerator<PecReceipt, void, undefined>;
-  /** Export a message's receipts (`GET /v1/messages/{id}/pec/export`). A zip with the mail as it was sent, each receipt as it came, and a manifest with times, signatures and SHA-256 digests. 413 where all of it has more than 96 MiB: `/v1/inbound/{id}/raw` gives each receipt by itself. 403 for a sensitive message. */
+  /** Export a message's receipts (`GET /v1/messages/{id}/pec/export`). A zip file with the mail as it was sent, each receipt as it was received, and a manifest with times, signatures and SHA-256 digests. 413 if they have more than 96 MiB together: `/v1/inbound/{id}/raw` returns each receipt by itself. 403 for a sensitive message. */
   exportPecReceipts(id: string, options?: ExportPecReceiptsOptions): Promise<Uint8Array>;
-  /** See the mail (`GET /v1/messages/{id}/preview`). Its html with the images it brings along. Served so that no script runs and nothing is fetched from elsewhere. */
+  /** Preview the mail (`GET /v1/messages/{id}/preview`). The html with its embedded images. It is served so that no script runs and nothing is fetched. */
   previewMessage(id: string, options?: PreviewMessageOptions): Promise<string>;
-  /** Get the mail itself (`GET /v1/messages/{id}/raw`). The RFC 5322 bytes as they are sent. Bcc is never among the headers. 404 while it is not composed yet, and 403 for a sensitive message. */
+  /** Get the complete mail (`GET /v1/messages/{id}/raw`). The RFC 5322 bytes as they are sent. Bcc is never among the headers. 404 while the mail is not composed yet, 403 for a sensitive message. */
   getRawMessage(id: string, options?: GetRawMessageOptions): Promise<Uint8Array>;
-  /** Give a message another time (`POST /v1/messages/{id}/reschedule`). For one that waits for its `send_at`; 409 in any other state. A time that has passed is now. */
+  /** Reschedule a message (`POST /v1/messages/{id}/reschedule`). For a message that waits for its `send_at`; 409 in any other state. A time in the past means now. */
   rescheduleMessage(id: string, body: RescheduleRequest, options?: RescheduleMessageOptions): Promise<SettledMessage>;
-  /** Settle a message in doubt (`POST /v1/messages/{id}/resolve`). The mail went out and the relay's answer was lost. Say that it was `sent`, that it `failed`, or `resend` it. The word is about the recipients in doubt; others that are still open are sent to. */
+  /** Resolve a message in doubt (`POST /v1/messages/{id}/resolve`). The mail was transmitted and the relay's answer was lost. Declare it `sent` or `failed`, or `resend` it. This applies to the recipients in doubt; the message is sent to recipients that are still open. */
   resolveMessage(id: string, body: ResolveRequest, options?: ResolveMessageOptions): Promise<SettledMessage>;
-  /** Send a message now (`POST /v1/messages/{id}/retry`). Puts a failed message back in the queue with all its retries, for the recipients that failed; an invalid one has its files fetched anew; one that waits for its next attempt or for its `send_at` becomes due now. 409 in any other state. */
+  /** Send a message now (`POST /v1/messages/{id}/retry`). Puts a failed message back in the queue with all its retries, for the recipients that failed. The files of an invalid message are fetched again. A message that waits for its next attempt or its `send_at` becomes due now. 409 in any other state. */
   retryMessage(id: string, options?: RetryMessageOptions): Promise<SettledMessage>;
   /** List nodes (`GET /v1/nodes`). For the admin key. The oldest first. */
   listNodes(options?: ListNodesOptions): Promise<NodeList>;
@@ -3555,99 +3546,99 @@ export declare class Operations {
   listOutboxSources(options?: ListOutboxSourcesOptions): Promise<OutboxSourceList>;
   /** Everything that `listOutboxSources` lists, fetched page by page; `limit` is the size of a page. */
   allOutboxSources(options?: Omit<ListOutboxSourcesOptions, "cursor">): AsyncGenerator<OutboxSource, void, undefined>;
-  /** Show how the mail is doing (`GET /v1/overview`). Rates, the queue, times in queue, failures, and what is stuck. With `Accept: text/event-stream` it comes anew every two seconds. */
+  /** Show the overview (`GET /v1/overview`). Rates, the queue, times in queue, failures, and what is blocked. With `Accept: text/event-stream` a new overview comes every two seconds. */
   getOverview(options?: GetOverviewOptions): Promise<Overview>;
-  /** List recipients (`GET /v1/recipients`). Those that are not deleted. Every filter given must hold. */
+  /** List recipients (`GET /v1/recipients`). Recipients that are not deleted. A recipient must match every filter. */
   listRecipients(options?: ListRecipientsOptions): Promise<RecipientList>;
   /** Everything that `listRecipients` lists, fetched page by page; `limit` is the size of a page. */
   allRecipients(options?: Omit<ListRecipientsOptions, "cursor">): AsyncGenerator<KnownRecipient, void, undefined>;
-  /** Create a recipient (`POST /v1/recipients`). 409 where the external id is taken. */
+  /** Create a recipient (`POST /v1/recipients`). 409 if the external id is taken. */
   createRecipient(body: RecipientRequest, options?: CreateRecipientOptions): Promise<KnownRecipient>;
-  /** Show a recipient (`GET /v1/recipients/{id}`). A deleted one has `deleted_at`; it is found by its id, and by yours until another has it. */
+  /** Show a recipient (`GET /v1/recipients/{id}`). A deleted recipient has `deleted_at`; it is found by its id, and by yours until another one has it. */
   getRecipient(id: string, options?: GetRecipientOptions): Promise<KnownRecipient>;
-  /** Change a recipient (`PATCH /v1/recipients/{id}`). Changes the fields given; `null` takes external id, name or personal number away. With `version`, only if it still is that one; 409 otherwise. */
+  /** Change a recipient (`PATCH /v1/recipients/{id}`). Changes the given fields; `null` removes external id, name or personal number. With `version`, the change is made only if the recipient still has that version; 409 otherwise. */
   changeRecipient(id: string, body: RecipientRequest, options?: ChangeRecipientOptions): Promise<KnownRecipient>;
-  /** Delete a recipient (`DELETE /v1/recipients/{id}`). Messages that name it are refused from now on, and those that wait are not sent. Its external id is free again. */
+  /** Delete a recipient (`DELETE /v1/recipients/{id}`). Messages that name it are refused from now on, and waiting ones are not sent. Its external id is free again. */
   deleteRecipient(id: string, options?: DeleteRecipientOptions): Promise<void>;
-  /** List rules (`GET /v1/rules`). In the order in which they are asked, mailbox by mailbox. */
+  /** List rules (`GET /v1/rules`). In the order of evaluation, mailbox by mailbox. */
   listRules(options?: ListRulesOptions): Promise<RuleList>;
   /** Everything that `listRules` lists, fetched page by page; `limit` is the size of a page. */
-  allRules(options?: Omit<ListRulesOptions, "cursor">): AsyncGenerator<Rule, void, undefined>;
-  /** Create a rule (`POST /v1/rules`). Without a `position` it is asked last. It holds for mail that is dealt with from now on. */
-  createRule(body: RuleRequest, options?: CreateRuleOptions): Promise<Rule>;
-  /** Try a rule (`POST /v1/rules/dry-run`). Says whether its conditions hold for a mail, what its patterns find, and what would be done. Nothing is done. */
+  allRules(options?: Omit<ListRulesOptions, "cursor">): AsyncGenerator<InboundRule, void, undefined>;
+  /** Create a rule (`POST /v1/rules`). Without a `position` it is evaluated last. It applies to mail that is processed from now on. */
+  createRule(body: RuleRequest, options?: CreateRuleOptions): Promise<InboundRule>;
+  /** Test a rule (`POST /v1/rules/dry-run`). Returns whether its conditions match a mail, what its patterns capture, and what would be done. Nothing is done. */
   tryRule(body: TrialRequest, options?: TryRuleOptions): Promise<RuleTrial>;
   /** Show a rule (`GET /v1/rules/{id}`). One rule with its conditions and actions. */
-  getRule(id: string, options?: GetRuleOptions): Promise<Rule>;
-  /** Change a rule (`PATCH /v1/rules/{id}`). Changes the fields given and leaves the rest; `match` and `actions` are replaced as a whole. With `version`, only if it still is that one; 409 otherwise. */
-  changeRule(id: string, body: RuleRequest, options?: ChangeRuleOptions): Promise<Rule>;
-  /** Delete a rule (`DELETE /v1/rules/{id}`). Its reminders end. What it has sent on stays sent. */
+  getRule(id: string, options?: GetRuleOptions): Promise<InboundRule>;
+  /** Change a rule (`PATCH /v1/rules/{id}`). Changes the given fields and leaves the others; `match` and `actions` are replaced as lists. With `version`, the change is made only if the rule still has that version; 409 otherwise. */
+  changeRule(id: string, body: RuleRequest, options?: ChangeRuleOptions): Promise<InboundRule>;
+  /** Delete a rule (`DELETE /v1/rules/{id}`). Its reminders end. Mail that it forwarded is not affected. */
   deleteRule(id: string, options?: DeleteRuleOptions): Promise<void>;
-  /** List scoped suppressions (`GET /v1/scoped-suppressions`). Those of your tenant, or of the whole installation; those whose time is over left out. */
+  /** List scoped suppressions (`GET /v1/scoped-suppressions`). Those of your tenant, or of the complete installation, without expired ones. */
   listScopedSuppressions(options?: ListScopedSuppressionsOptions): Promise<ScopedSuppressionList>;
   /** Everything that `listScopedSuppressions` lists, fetched page by page; `limit` is the size of a page. */
   allScopedSuppressions(options?: Omit<ListScopedSuppressionsOptions, "cursor">): AsyncGenerator<ScopedSuppression, void, undefined>;
-  /** Suppress a part of the mail (`POST /v1/scoped-suppressions`). To an address or a pattern of addresses, of one stream or of all. One that is there already is renewed. For an address and all mail of your tenant use `POST /v1/suppressions`. */
+  /** Suppress a part of the mail (`POST /v1/scoped-suppressions`). To an address or a pattern of addresses, of one stream or of all. An existing suppression is renewed. To suppress all mail of your tenant to one address, use `POST /v1/suppressions`. */
   createScopedSuppression(body: ScopedSuppressionRequest, options?: CreateScopedSuppressionOptions): Promise<ScopedSuppression>;
-  /** Stop suppressing a part of the mail (`DELETE /v1/scoped-suppressions/{pattern}`). 404 where there is no such suppression: pattern, stream and whether it holds for every tenant must be the same. */
+  /** Stop suppressing a part of the mail (`DELETE /v1/scoped-suppressions/{pattern}`). 404 if there is no such suppression: pattern, stream and `installation` must be the same. */
   deleteScopedSuppression(pattern: string, options?: DeleteScopedSuppressionOptions): Promise<void>;
-  /** Seal stored secrets anew (`POST /v1/secrets/rotate`). For the admin key. After `POSTWAY_SECRET_KEY` was changed, with the old key in `POSTWAY_SECRET_KEY_PREVIOUS`, on every node. Once nothing is `unreadable` or `busy`, the previous key is needed only for links, codes and return paths that were made under it and are still out. */
+  /** Re-encrypt stored secrets (`POST /v1/secrets/rotate`). For the admin key. Call this after `POSTWAY_SECRET_KEY` was changed, with the old key in `POSTWAY_SECRET_KEY_PREVIOUS`, on every node. Once nothing is `unreadable` or `busy`, the previous key is needed only for links, codes and return paths that were created under it and are still in use. */
   rotateSecrets(options?: RotateSecretsOptions): Promise<Rotation>;
-  /** Show what was done (`GET /v1/statistics`). Counts by account and hour or day, also of messages that were removed since. An event counts in the hour in which it happened. */
+  /** Show account statistics (`GET /v1/statistics`). Counts by account and hour or day, including messages that were removed since. An event counts in the hour in which it happened. */
   getStatistics(options?: GetStatisticsOptions): Promise<Statistics>;
   /** Everything that `getStatistics` lists, fetched page by page; `limit` is the size of a page. */
   allStatistics(options?: Omit<GetStatisticsOptions, "cursor">): AsyncGenerator<StatisticsRow, void, undefined>;
-  /** Show counts (`GET /v1/stats`). How many messages are in which state now, how old the oldest waiting ones are, and current rates. `GET /v1/statistics` has the past. */
+  /** Show queue statistics (`GET /v1/stats`). How many messages are in each status now, the age of the oldest waiting ones, and current rates. `GET /v1/statistics` has the past. */
   getStats(options?: GetStatsOptions): Promise<Stats>;
-  /** List streams (`GET /v1/streams`). The kinds of mail that your tenant has named, by id. */
+  /** List streams (`GET /v1/streams`). The streams of your tenant, by id. */
   listStreams(options?: ListStreamsOptions): Promise<StreamList>;
   /** Everything that `listStreams` lists, fetched page by page; `limit` is the size of a page. */
   allStreams(options?: Omit<ListStreamsOptions, "cursor">): AsyncGenerator<Stream, void, undefined>;
-  /** Create a stream (`POST /v1/streams`). 409 where the id is taken, or your tenant has as many streams as it may have. */
+  /** Create a stream (`POST /v1/streams`). 409 if the id is taken, or your tenant has the maximum number of streams. */
   createStream(body: StreamRequest, options?: CreateStreamOptions): Promise<Stream>;
-  /** Show a stream (`GET /v1/streams/{id}`). One kind of mail, and whether readers can leave it. */
+  /** Show a stream (`GET /v1/streams/{id}`). The stream, and whether readers can unsubscribe from it. */
   getStream(id: string, options?: GetStreamOptions): Promise<Stream>;
-  /** Change a stream (`PATCH /v1/streams/{id}`). Changes the fields given. With `version`, only if it still is that one; 409 otherwise. */
+  /** Change a stream (`PATCH /v1/streams/{id}`). Changes the given fields. With `version`, the change is made only if the stream still has that version; 409 otherwise. */
   changeStream(id: string, body: StreamRequest, options?: ChangeStreamOptions): Promise<Stream>;
-  /** Delete a stream (`DELETE /v1/streams/{id}`). Its mail is mail of a batch of that name from then on. Readers who left it get none under its name all the same. */
+  /** Delete a stream (`DELETE /v1/streams/{id}`). From then on its mail belongs to an ordinary batch of that name. Readers who unsubscribed still get no mail under its name. */
   deleteStream(id: string, options?: DeleteStreamOptions): Promise<void>;
-  /** List suppressed addresses (`GET /v1/suppressions`). Addresses that get no mail of your tenant, in alphabetical order, those whose time is over left out. */
+  /** List suppressed addresses (`GET /v1/suppressions`). Addresses that get no mail of your tenant, in alphabetical order, without expired entries. */
   listSuppressions(options?: ListSuppressionsOptions): Promise<SuppressionList>;
   /** Everything that `listSuppressions` lists, fetched page by page; `limit` is the size of a page. */
-  allSuppressions(options?: Omit<ListSuppressionsOptions, "cursor">): AsyncGenerator<Suppression, void, undefined>;
-  /** Suppress addresses (`POST /v1/suppressions`). One as `address`, answered with itself, or up to 1,000 as `addresses`, answered with a list. One that is suppressed already is renewed. */
+  allSuppressions(options?: Omit<ListSuppressionsOptions, "cursor">): AsyncGenerator<SuppressionRecord, void, undefined>;
+  /** Suppress addresses (`POST /v1/suppressions`). One as `address`, answered with its entry, or up to 1,000 as `addresses`, answered with a list. An address that is already suppressed is renewed. */
   createSuppression(body: SuppressionRequest, options?: CreateSuppressionOptions): Promise<Suppressed>;
-  /** Export suppressed addresses (`GET /v1/suppressions/export`). All of them as CSV with the columns `address,reason,note,created_at,expires_at`. */
+  /** Export suppressed addresses (`GET /v1/suppressions/export`). The complete list as CSV with the columns `address,reason,note,created_at,expires_at`. */
   exportSuppressions(options?: ExportSuppressionsOptions): Promise<string>;
-  /** Import suppressed addresses (`POST /v1/suppressions/import`). A file of up to 16 MiB: CSV (`text/csv`) with the columns of an export, named in the first line or else `address,reason,note,expires_at`, or JSON lines (`application/x-ndjson`) with an object or an address each. A line has at most 64 KiB, and 32 columns or 100 values. A line that is wrong is skipped, and the answer lists it by its number. What comes as `application/octet-stream` is CSV, unless `format` says otherwise. */
+  /** Import suppressed addresses (`POST /v1/suppressions/import`). A file of up to 16 MiB: CSV (`text/csv`) with the columns of an export, named in the first line or else `address,reason,note,expires_at`, or JSON lines (`application/x-ndjson`) with an object or an address each. A line has at most 64 KiB, and 32 columns or 100 values. A faulty line is skipped, and the answer lists it by its number. `application/octet-stream` is read as CSV, unless `format` says otherwise. */
   importSuppressions(body: Uint8Array | string, options?: ImportSuppressionsOptions): Promise<ImportResult>;
-  /** Check an address (`GET /v1/suppressions/{address}`). 200 with the particulars if it is suppressed, 404 if it is not. */
-  getSuppression(address: string, options?: GetSuppressionOptions): Promise<Suppression>;
-  /** Change a suppression (`PATCH /v1/suppressions/{address}`). `reason`, `note`, `expires_at`: what is given changes, `null` takes note and expiry away. */
-  changeSuppression(address: string, body: SuppressionChange, options?: ChangeSuppressionOptions): Promise<Suppression>;
-  /** Stop suppressing an address (`DELETE /v1/suppressions/{address}`). Mail to it is sent again from now on. 404 where it is not on the list. */
+  /** Check an address (`GET /v1/suppressions/{address}`). 200 with the entry if it is suppressed, 404 if it is not. */
+  getSuppression(address: string, options?: GetSuppressionOptions): Promise<SuppressionRecord>;
+  /** Change a suppression (`PATCH /v1/suppressions/{address}`). Changes `reason`, `note` and `expires_at` as given; `null` removes note and expiry. */
+  changeSuppression(address: string, body: SuppressionChange, options?: ChangeSuppressionOptions): Promise<SuppressionRecord>;
+  /** Stop suppressing an address (`DELETE /v1/suppressions/{address}`). Mail to it is sent again from now on. 404 if it is not on the list. */
   deleteSuppression(address: string, options?: DeleteSuppressionOptions): Promise<void>;
-  /** List templates (`GET /v1/templates`). In their latest versions, without html and text. */
+  /** List templates (`GET /v1/templates`). The latest version of each, without html and text. */
   listTemplates(options?: ListTemplatesOptions): Promise<TemplateList>;
   /** Everything that `listTemplates` lists, fetched page by page; `limit` is the size of a page. */
   allTemplates(options?: Omit<ListTemplatesOptions, "cursor">): AsyncGenerator<TemplateSummary, void, undefined>;
-  /** Create a template (`POST /v1/templates`). In version 1; 409 where the name is taken. */
+  /** Create a template (`POST /v1/templates`). As version 1; 409 if the name is taken. */
   createTemplate(body: TemplateRequest, options?: CreateTemplateOptions): Promise<Template>;
-  /** Preview a template that is not stored (`POST /v1/templates/preview`). A template as for `POST /v1/templates`, which needs no name here, and `variables`. It may extend and include stored ones. Nothing is stored. */
+  /** Preview a template that is not stored (`POST /v1/templates/preview`). A template as for `POST /v1/templates`, without a required name, and `variables`. It may extend and include stored templates. Nothing is stored. */
   previewSource(body: SourcePreviewRequest, options?: PreviewSourceOptions): Promise<Preview>;
-  /** Show a template (`GET /v1/templates/{name}`). Its sources in the latest version, or in the one asked for. */
+  /** Show a template (`GET /v1/templates/{name}`). The sources of the latest version, or of the requested one. */
   getTemplate(name: string, options?: GetTemplateOptions): Promise<Template>;
-  /** Make the next version of a template (`PUT /v1/templates/{name}`). Its first where there is none. The same as the latest once more makes nothing, and is answered 200 with it. With `version`, only if that is still the latest; 409 otherwise. */
+  /** Create the next version of a template (`PUT /v1/templates/{name}`). The first if the template does not exist. If the body equals the latest version, nothing is created and the answer is 200 with that version. With `version`, the change is made only if that is still the latest; 409 otherwise. */
   putTemplate(name: string, body: TemplateRequest, options?: PutTemplateOptions): Promise<Template>;
-  /** Delete a template (`DELETE /v1/templates/{name}`). With all its versions. Messages accepted with it that are not composed yet become `invalid`. */
+  /** Delete a template (`DELETE /v1/templates/{name}`). All its versions. Messages accepted with it that are not composed yet become `invalid`. */
   deleteTemplate(name: string, options?: DeleteTemplateOptions): Promise<void>;
-  /** Preview a template (`POST /v1/templates/{name}/preview`). Fills it in with `variables`, or with its `sample` where none are given. What a message made so would be refused for is in `warnings`; a variable that is missing is 422 and names it. */
+  /** Preview a template (`POST /v1/templates/{name}/preview`). Renders it with `variables`, or with its `sample` if none are given. `warnings` lists why such a message would be refused; a missing variable is 422 and named. */
   previewTemplate(name: string, body: PreviewRequest, options?: PreviewTemplateOptions): Promise<Preview>;
-  /** List a template's versions (`GET /v1/templates/{name}/versions`). The latest first, without html and text. The oldest go when there are more than 1,000. */
+  /** List a template's versions (`GET /v1/templates/{name}/versions`). The latest first, without html and text. Beyond 1,000 versions the oldest are removed. */
   listTemplateVersions(name: string, options?: ListTemplateVersionsOptions): Promise<TemplateList>;
   /** Everything that `listTemplateVersions` lists, fetched page by page; `limit` is the size of a page. */
   allTemplateVersions(name: string, options?: Omit<ListTemplateVersionsOptions, "cursor">): AsyncGenerator<TemplateSummary, void, undefined>;
-  /** Show your tenant (`GET /v1/tenant`). The settings of the tenant that the key belongs to; an admin key names one with `X-Tenant`. They are changed with the admin key. */
+  /** Show your tenant (`GET /v1/tenant`). The settings of the tenant that the key belongs to; an admin key names one with `X-Tenant`. Only the admin key changes them. */
   getOwnTenant(options?: GetOwnTenantOptions): Promise<Tenant>;
   /** List tenants (`GET /v1/tenants`). All tenants with their settings, without secrets. For the admin key. */
   listTenants(options?: ListTenantsOptions): Promise<TenantList>;
@@ -3657,46 +3648,46 @@ export declare class Operations {
   createTenant(body: TenantRequest, options?: CreateTenantOptions): Promise<Tenant>;
   /** Show a tenant (`GET /v1/tenants/{id}`). One tenant with its settings, without secrets. For the admin key. */
   getTenant(id: string, options?: GetTenantOptions): Promise<Tenant>;
-  /** Change a tenant (`PATCH /v1/tenants/{id}`). Merges what is given into what is there: `null` takes a setting back to its default, a token or password that is not given stays. With `version`, only if it still is that one; 409 otherwise. */
+  /** Change a tenant (`PATCH /v1/tenants/{id}`). Merges the given fields into the tenant: `null` resets a setting to its default; a token or password that is not given stays. With `version`, the change is made only if the tenant still has that version; 409 otherwise. */
   changeTenant(id: string, body: TenantRequest, options?: ChangeTenantOptions): Promise<Tenant>;
-  /** Delete a tenant (`DELETE /v1/tenants/{id}`). With all it has: mail, accounts, keys, suppressions. Say so by repeating its id in `confirm`. It cannot be undone. The tenant `default` stays. */
+  /** Delete a tenant (`DELETE /v1/tenants/{id}`). With everything it has: mail, accounts, keys, suppressions. Confirm by repeating its id in `confirm`. It cannot be undone. The tenant `default` cannot be deleted. */
   deleteTenant(id: string, options: DeleteTenantOptions): Promise<void>;
-  /** Activate a tenant (`POST /v1/tenants/{id}/activate`). Its held mail goes on. */
+  /** Activate a tenant (`POST /v1/tenants/{id}/activate`). Its mail is sent again. */
   activateTenant(id: string, options?: ActivateTenantOptions): Promise<Tenant>;
-  /** List keys (`GET /v1/tenants/{id}/keys`). Never the keys themselves. */
+  /** List keys (`GET /v1/tenants/{id}/keys`). Without the keys themselves. */
   listKeys(id: string, options?: ListKeysOptions): Promise<KeyList>;
   /** Everything that `listKeys` lists, fetched page by page; `limit` is the size of a page. */
   allKeys(id: string, options?: Omit<ListKeysOptions, "cursor">): AsyncGenerator<Key, void, undefined>;
-  /** Make a key (`POST /v1/tenants/{id}/keys`). The answer holds the key, this once. */
+  /** Create a key (`POST /v1/tenants/{id}/keys`). The answer contains the key, which is shown only once. */
   createKey(id: string, body: KeyRequest, options?: CreateKeyOptions): Promise<NewKeyView>;
-  /** Revoke a key (`DELETE /v1/tenants/{id}/keys/{key_id}`). It opens nothing any more: here at once, on other nodes within five seconds. */
+  /** Revoke a key (`DELETE /v1/tenants/{id}/keys/{key_id}`). It stops working: here at once, on other nodes within five seconds. */
   revokeKey(id: string, key_id: string, options?: RevokeKeyOptions): Promise<void>;
-  /** Suspend a tenant (`POST /v1/tenants/{id}/suspend`). All its mail is held where it is, on every node; mail is still accepted. What is on the wire finishes. */
+  /** Suspend a tenant (`POST /v1/tenants/{id}/suspend`). None of its mail is sent, on any node; mail is still accepted. Mail that is being transmitted is finished. */
   suspendTenant(id: string, options?: SuspendTenantOptions): Promise<Tenant>;
-  /** Verify a token (`POST /v1/tokens/verify`). For tokens of an outbox with accounts. The answer is 200 also where the token is not good: `valid` says so. 429 where you ask too often. */
+  /** Verify a token (`POST /v1/tokens/verify`). For tokens of an outbox with accounts. The answer is 200 even if the token is not valid: see `valid`. 429 if you ask too often. */
   verifyToken(body: VerifyToken, options?: VerifyTokenOptions): Promise<VerifiedToken>;
   /** List webhooks (`GET /v1/webhooks`). The tenant's own `client_sync` is among them, if it has one. */
   listWebhooks(options?: ListWebhooksOptions): Promise<WebhookList>;
   /** Everything that `listWebhooks` lists, fetched page by page; `limit` is the size of a page. */
   allWebhooks(options?: Omit<ListWebhooksOptions, "cursor">): AsyncGenerator<Webhook, void, undefined>;
-  /** Create a webhook (`POST /v1/webhooks`). The secret in the answer is shown this once: it verifies that a call is ours. 409 where there are 100 already. */
+  /** Create a webhook (`POST /v1/webhooks`). The secret in the answer is shown only once: it verifies that a call is ours. 409 if there are 100 already. */
   createWebhook(body: WebhookRequest, options?: CreateWebhookOptions): Promise<WebhookWithSecret>;
   /** Show a webhook (`GET /v1/webhooks/{id}`). One webhook, without its secrets. */
   getWebhook(id: string, options?: GetWebhookOptions): Promise<Webhook>;
-  /** Change a webhook (`PATCH /v1/webhooks/{id}`). Changes the fields given and leaves the rest. With `version`, only if it still is that one; 409 otherwise. Switching it on clears `disabled_reason`; what waited for it goes on. */
+  /** Change a webhook (`PATCH /v1/webhooks/{id}`). Changes the given fields and leaves the others. With `version`, the change is made only if the webhook still has that version; 409 otherwise. Activating it clears `disabled_reason`, and pending notifications are delivered. */
   changeWebhook(id: string, body: WebhookRequest, options?: ChangeWebhookOptions): Promise<Webhook>;
-  /** Delete a webhook (`DELETE /v1/webhooks/{id}`). With what it was still to be told. */
+  /** Delete a webhook (`DELETE /v1/webhooks/{id}`). With its pending notifications. */
   deleteWebhook(id: string, options?: DeleteWebhookOptions): Promise<void>;
-  /** List what a webhook was told (`GET /v1/webhooks/{id}/deliveries`). And what it is still to be told: those of the newest messages first, each with its latest call. */
+  /** List a webhook's deliveries (`GET /v1/webhooks/{id}/deliveries`). Delivered and pending notifications, those of the newest messages first, each with its latest call. */
   listDeliveries(id: string, options?: ListDeliveriesOptions): Promise<DeliveryList>;
   /** Everything that `listDeliveries` lists, fetched page by page; `limit` is the size of a page. */
   allDeliveries(id: string, options?: Omit<ListDeliveriesOptions, "cursor">): AsyncGenerator<Delivery, void, undefined>;
-  /** Tell a webhook again (`POST /v1/webhooks/{id}/deliveries/{uid}/{sequence}/resend`). Something that it has acknowledged, or that was given up. It is called as soon as possible, under the same `webhook-id`. 409 while it is still to be told, and while the webhook is switched off. */
+  /** Repeat a delivery (`POST /v1/webhooks/{id}/deliveries/{uid}/{sequence}/resend`). For a notification that was acknowledged or given up. It is delivered as soon as possible, under the same `webhook-id`. 409 while it is still pending, and while the webhook is inactive. */
   resendDelivery(id: string, uid: string, sequence: number, options?: ResendDeliveryOptions): Promise<Delivery>;
-  /** Tell a webhook again what was given up (`POST /v1/webhooks/{id}/resend`). All that was to be told in that time and is `dead`, or with `"which":"all"` all that is over. It is told as soon as the webhook takes calls, in order for each message, each under its own `webhook-id`. What is still to be told stays as it is, so a call may be repeated. A call goes on for at most 20 seconds and then has a `next_cursor`. 409 while the webhook is switched off. */
+  /** Repeat missed deliveries (`POST /v1/webhooks/{id}/resend`). All notifications created in that time that are `dead`, or with `"which":"all"` all that are settled. They are delivered as soon as the webhook accepts calls, in order for each message, each under its own `webhook-id`. Pending ones are not changed, so a call may be repeated. A call runs for at most 20 seconds and then returns a `next_cursor`. 409 while the webhook is inactive. */
   resendDeliveries(id: string, body: ResendDeliveriesRequest, options?: ResendDeliveriesOptions): Promise<ResentDeliveries>;
-  /** Give a webhook a new secret (`POST /v1/webhooks/{id}/rotate`). Calls are signed with the new and the earlier one for a day, at most three at a time: put the new one in place meanwhile. It is shown this once. */
+  /** Rotate a webhook's secret (`POST /v1/webhooks/{id}/rotate`). Calls are signed with the new and the earlier secrets for a day, at most three at a time, so that you can replace it meanwhile. The new secret is shown only once. */
   rotateWebhookSecret(id: string, options?: RotateWebhookSecretOptions): Promise<WebhookWithSecret>;
-  /** Test a webhook (`POST /v1/webhooks/{id}/test`). Calls it once with an event of the type `webhook.test`. The answer is 200 also where the call fails: `ok` says so. */
+  /** Test a webhook (`POST /v1/webhooks/{id}/test`). Calls it once with an event of the type `webhook.test`. The answer is 200 even if the call fails: see `ok`. */
   testWebhook(id: string, options?: TestWebhookOptions): Promise<WebhookTest>;
 }

@@ -48,7 +48,8 @@ pub struct OutgoingMail {
     /// Your own words, to find it again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// All that has no field here, under the names of the API: `attachments`, `template`, `headers`, `metadata` and so on.
+    /// All that has no field here, under the names of the API: `attachments`, `template`, `headers`,
+    /// `metadata` and so on.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }

@@ -128,8 +128,8 @@ impl GatewayClient {
         self.post(&["v1", "messages", id, "cancel"], &[], Vec::new(), "application/json", None, false).await
     }
 
-    /// What happened to messages after this cursor, waiting up to `wait_s` seconds (at most 30) for news. None begins with the
-    /// oldest that is kept, `now` with what comes from now on.
+    /// What happened to messages after this cursor, waiting up to `wait_s` seconds (at most 30) for news.
+    /// None begins with the oldest that is kept, `now` with what comes from now on.
     pub async fn events(&self, after: Option<&str>, wait_s: u32) -> Result<EventPage, CallFailure> {
         let wait = wait_s.to_string();
         let mut query = vec![("wait", &*wait)];

@@ -106,7 +106,8 @@ pub(crate) fn failure_of(status: u16, retry_after: Option<Duration>, body: &[u8]
     }
 }
 
-/// Whether the call may be made again. Where it is not known if the request was carried out, it must be one that may be done twice.
+/// Whether the call may be made again. Where it is not known if the request was carried out, it must be one
+/// that may be done twice.
 pub(crate) fn is_worth_a_repeat(status: u16, repeatable: bool) -> bool {
     matches!(status, 429 | 503) || (repeatable && matches!(status, 500 | 502 | 504))
 }

@@ -1,8 +1,8 @@
 //! A client for Postway, a durable email gateway.
 //!
 //! [`GatewayClient`] makes the calls that an application needs, with types, and every other one as JSON by
-//! [`GatewayClient::call`]. It repeats what got no answer where that sends nothing twice. [`verify_webhook`] says whether a call was
-//! made by the gateway.
+//! [`GatewayClient::call`]. It repeats what got no answer where that sends nothing twice. [`verify_webhook`]
+//! says whether a call was made by the gateway.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -7,8 +7,8 @@
 //! [`MessagePreparer`] completes messages whose files must be fetched first.
 //!
 //! Promises:
-//! - a [`AcceptReceipt`] means that the message is durable; a [`Refusal`] means that nothing was stored, except a
-//!   record of the refusal if the caller [asks for one](Door::record_refused);
+//! - a [`AcceptReceipt`] means that the message is durable; a [`Refusal`] means that nothing was stored,
+//!   except a record of the refusal if the caller [asks for one](Door::record_refused);
 //! - a refusal names the field at fault, so that the sender can correct it;
 //! - after the checks, values are right by their types: no address, id or header leaves this crate unchecked;
 //! - the size of the request bounds the memory, whatever its shape, and a message that makes the composer

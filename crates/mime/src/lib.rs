@@ -6,7 +6,8 @@
 //! a `Bcc` field. Input that cannot be brought into that form is refused with an error that names the field.
 //!
 //! - [`addressed`]: prepares mail for APIs that read the recipients from the header.
-//! - [`compose`]: makes an RFC 5322 message of a [`MailDraft`]: fields, text, html, alternatives, attachments.
+//! - [`compose`]: makes an RFC 5322 message of a [`MailDraft`]: fields, text, html, alternatives,
+//!   attachments.
 //! - [`deliverability`]: makes the header fields that mailbox providers ask for.
 //! - [`dkim`]: makes keys and signatures. Making a key is the one function here that uses randomness.
 //! - [`dissected`]: takes mail apart into the fields that providers' APIs ask for.

@@ -1,7 +1,7 @@
 //! Writing until the store has it: the retry loop of every outcome that must not be lost.
 //!
-//! An outcome that could not be written when the process stops is not lost either: its lease ends, and another node does
-//! the work again.
+//! An outcome that could not be written when the process stops is not lost either: its lease ends, and
+//! another node does the work again.
 
 use std::{pin::pin, time::Duration};
 
@@ -14,10 +14,11 @@ const WAIT_FIRST: Duration = Duration::from_millis(50);
 /// The longest wait between two tries.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Calls `write` until it succeeds, for as long as the store is away. `what` names what is written, for the log.
+/// Calls `write` until it succeeds, for as long as the store is away. `what` names what is written, for the
+/// log.
 ///
-/// Fails with an error that waiting cannot cure. Once `stop` has ended, `write` is tried once more, and its error is
-/// returned whatever it is.
+/// Fails with an error that waiting cannot cure. Once `stop` has ended, `write` is tried once more, and its
+/// error is returned whatever it is.
 pub async fn until_durable<T, W>(
     what: &'static str,
     stop: impl Future<Output = ()>,

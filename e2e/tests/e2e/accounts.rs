@@ -93,8 +93,8 @@ async fn a_failed_connection_takes_nothing_from_a_limit_and_no_retry() -> anyhow
     Ok(())
 }
 
-/// Nothing waits for it, so only the change itself can tell the dispatcher: the next mail must go by the new settings, and
-/// within the new limits.
+/// Nothing waits for it, so only the change itself can tell the dispatcher: the next mail must go by the new
+/// settings, and within the new limits.
 #[tokio::test]
 async fn a_change_of_an_idle_account_holds_for_the_next_mail() -> anyhow::Result<()> {
     let (old, new) = (SmtpSink::start().await, SmtpSink::start().await);
@@ -270,8 +270,8 @@ async fn every_key_reaches_private_hosts_only_where_they_are_allowed() -> anyhow
     Ok(())
 }
 
-/// As after an upgrade, or after its network was taken off the list: mail waits, the log says why, and the line that it
-/// names sends it.
+/// As after an upgrade, or after its network was taken off the list: mail waits, the log says why, and the
+/// line that it names sends it.
 #[tokio::test]
 async fn a_private_relay_that_is_no_longer_allowed_keeps_its_mail_and_is_told_of() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;

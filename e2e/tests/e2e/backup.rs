@@ -1,5 +1,5 @@
-//! `postway backup` beside a gateway that works: what was acknowledged before it began is in it, and a try that is killed leaves nothing
-//! that looks like a backup.
+//! `postway backup` beside a gateway that works: what was acknowledged before it began is in it, and a try
+//! that is killed leaves nothing that looks like a backup.
 
 use std::{fs, path::Path};
 

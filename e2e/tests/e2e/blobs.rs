@@ -1,4 +1,5 @@
-//! Bodies too large for the database: kept in a folder or in a bucket, sent from there, and what if they are gone.
+//! Bodies too large for the database: kept in a folder or in a bucket, sent from there, and what if they are
+//! gone.
 
 use std::{fs, path::PathBuf};
 
@@ -21,7 +22,8 @@ fn large(id: &str) -> (Value, Vec<u8>) {
     (mail_with(id, "ada@example.net", json!({"attachments": files})), file)
 }
 
-/// Checks that request and mail can be read back as they came and as they went; returns the names of their blobs.
+/// Checks that request and mail can be read back as they came and as they went; returns the names of their
+/// blobs.
 async fn check_readable(
     gateway: &Client,
     sink: &SmtpSink,

@@ -1,5 +1,5 @@
-//! What becomes of a mail after the relay took it: a real Postfix relays it, a server refuses it, Postfix bounces it into a real
-//! Dovecot mailbox, and the message says so.
+//! What becomes of a mail after the relay took it: a real Postfix relays it, a server refuses it, Postfix
+//! bounces it into a real Dovecot mailbox, and the message says so.
 
 use postway_e2e::{ALLOW_LOOPBACK, Gateway, Receiver, events_of, eventually, mail, text};
 use postway_testkit::{

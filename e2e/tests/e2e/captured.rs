@@ -1,4 +1,5 @@
-//! Captured is not sent: what the sandbox took is never called sent, to nobody and nowhere, but for a tenant that is there for tests.
+//! Captured is not sent: what the sandbox took is never called sent, to nobody and nowhere, but for a tenant
+//! that is there for tests.
 
 use anyhow::{Context, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};

@@ -1,8 +1,8 @@
-//! One table of programs that send mail, and what must become of it. Each sends what it sends by default, not what we would
-//! like; all of them to one gateway, at once, and one sink gets what leaves it.
+//! One table of programs that send mail, and what must become of it. Each sends what it sends by default, not
+//! what we would like; all of them to one gateway, at once, and one sink gets what leaves it.
 //!
-//! A program's script is in the folder of this name. It gets `HOST`, `PORT` and `KEY` of the SMTP door, `URL` of the HTTP door, and
-//! `DIR`, a folder of its own. Its mails are known by their subjects.
+//! A program's script is in the folder of this name. It gets `HOST`, `PORT` and `KEY` of the SMTP door, `URL`
+//! of the HTTP door, and `DIR`, a folder of its own. Its mails are known by their subjects.
 
 mod lettre;
 mod programs;

@@ -1,7 +1,8 @@
-//! Clocks that are wrong. Two nodes on machines whose clocks are a minute or an hour apart compare counters, so neither takes the
-//! other for dead, and the younger takes over the time of the older, so mail that waits for a time goes out at that time, once.
-//! A clock that is set forth and back by an hour under a running gateway loses nothing and stops nothing, frees no limit, and
-//! keeps nothing waiting that was given its time by the wrong clock.
+//! Clocks that are wrong. Two nodes on machines whose clocks are a minute or an hour apart compare counters,
+//! so neither takes the other for dead, and the younger takes over the time of the older, so mail that waits
+//! for a time goes out at that time, once. A clock that is set forth and back by an hour under a running
+//! gateway loses nothing and stops nothing, frees no limit, and keeps nothing waiting that was given its time
+//! by the wrong clock.
 
 use std::time::Duration;
 
@@ -116,7 +117,8 @@ async fn a_clock_set_by_an_hour_under_load_loses_and_stops_nothing() -> anyhow::
     let sink = SmtpSink::builder().on(SinkVerb::Dot, delay).start().await;
     gateway.relay_with(sink.port(), json!({"max_connections": 4})).await?;
     let load = Load::start(&[gateway.client()], false);
-    // One that waits, and whose time is over in half an hour: it ends once somebody has looked at the new time.
+    // One that waits, and whose time is over in half an hour: it ends once somebody has looked at the new
+    // time.
     load.wait_for(Load::CLIENTS * 2).await?;
     let begun: Timestamp = text(&gateway.message("client0-0").await?, "created_at").parse()?;
     gateway.post("/v1/batches/waiting/suspend", json!({})).await?;

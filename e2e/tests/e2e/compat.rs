@@ -1,5 +1,5 @@
-//! The doors of the reference systems, against the real binary: what a door has answered for is on disk. Mail is held while it is
-//! handed over, the gateway is killed, and once it is let go every mail goes out once.
+//! The doors of the reference systems, against the real binary: what a door has answered for is on disk. Mail
+//! is held while it is handed over, the gateway is killed, and once it is let go every mail goes out once.
 
 use postway_e2e::{Gateway, PATIENCE, eventually, text};
 use postway_testkit::SmtpSink;
@@ -135,8 +135,8 @@ async fn the_door_of_000_keeps_what_it_accepted_through_a_kill() -> anyhow::Resu
     Ok(())
 }
 
-/// Dies before and after the first, second, … commit of a start: a batch under a key is there whole or not at all, and is
-/// whole, once, when it is brought again.
+/// Dies before and after the first, second, … commit of a start: a batch under a key is there whole or not at
+/// all, and is whole, once, when it is brought again.
 #[tokio::test]
 async fn a_keyed_batch_is_whole_or_absent_whichever_commit_is_struck() -> anyhow::Result<()> {
     const EMAILS: usize = 5;

@@ -1,4 +1,5 @@
-//! What mail is made of: templates, ready-made mail, the directory of recipients, and a rehearsal of all of it.
+//! What mail is made of: templates, ready-made mail, the directory of recipients, and a rehearsal of all of
+//! it.
 
 use jiff::SignedDuration;
 use postway_e2e::{

@@ -1,12 +1,13 @@
-//! The process dies at a named point, as by `kill -9`, and starts again. Before the permission for the dot is durable
-//! a mail goes out once, without doubt; after it exactly that mail is in doubt, and goes out again.
+//! The process dies at a named point, as by `kill -9`, and starts again. Before the permission for the dot is
+//! durable a mail goes out once, without doubt; after it exactly that mail is in doubt, and goes out again.
 
 use postway_e2e::{Gateway, column, copies, event_types, events_of, eventually, mail, mail_with, text};
 use postway_testkit::{SinkAction, SinkVerb, SmtpSink, mariadb::MariaDb, postgres::PostgresDatabase};
 use reqwest::Method;
 use serde_json::json;
 
-/// More than one mail takes, so that the crash strikes each of them; twice as many where a start made many by itself.
+/// More than one mail takes, so that the crash strikes each of them; twice as many where a start made many by
+/// itself.
 const COMMITS: usize = 6;
 /// After so many tries something else is wrong.
 const ROUNDS_MAX: usize = 30;
@@ -81,8 +82,8 @@ async fn a_crash_between_reply_and_record_leaves_that_mail_in_doubt() -> anyhow:
     crash_at("smtp_after_reply", true, &[2]).await
 }
 
-/// Dies at the first, second, … commit after a start, whatever that commit is about: an accept, a claim, a permission, an
-/// outcome. The rules hold at each.
+/// Dies at the first, second, … commit after a start, whatever that commit is about: an accept, a claim, a
+/// permission, an outcome. The rules hold at each.
 async fn crash_at_commits(point: &str) -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
     let mut gateway = Gateway::start().await?;
@@ -90,7 +91,8 @@ async fn crash_at_commits(point: &str) -> anyhow::Result<()> {
     assert!(gateway.terminate().await?.success());
 
     let (mut crashes, mut unanswered, mut round) = (0, 0, 0);
-    // How many commits a start makes by itself is a matter of timing: go round until an accept was struck too.
+    // How many commits a start makes by itself is a matter of timing: go round until an accept was struck
+    // too.
     while round < COMMITS || (unanswered == 0 && round < ROUNDS_MAX) {
         let (id, failpoint) =
             (format!("mail-{round}"), format!("{point}={}*off->1*return", round % (2 * COMMITS)));
@@ -125,8 +127,8 @@ async fn crash_at_commits(point: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Dies before and after commits while a message takes the place of one in doubt and is then given another time. Each is
-/// whole or absent, and is done when it is asked for again.
+/// Dies before and after commits while a message takes the place of one in doubt and is then given another
+/// time. Each is whole or absent, and is done when it is asked for again.
 #[tokio::test]
 async fn a_successor_and_its_new_time_are_whole_or_absent_whichever_commit_is_struck() -> anyhow::Result<()> {
     let sink = SmtpSink::builder()

@@ -1,5 +1,5 @@
-//! What becomes of a gateway whose database is away, wrong, read-only or ahead of it: it says so, acknowledges nothing it
-//! could not keep, and goes on by itself.
+//! What becomes of a gateway whose database is away, wrong, read-only or ahead of it: it says so,
+//! acknowledges nothing it could not keep, and goes on by itself.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ const NAME: &str = "postway.example";
 /// Longer than the ten seconds after which a silent node counts as dead.
 const LONG: Duration = Duration::from_secs(12);
 
-/// Asserts that nothing is taken, and that whoever asks is told why in the one shape of an error. Gives the sentence.
+/// Asserts that nothing is taken, and that whoever asks is told why in the one shape of an error. Gives the
+/// sentence.
 async fn refusal(gateway: &Gateway) -> anyhow::Result<String> {
     let (ready, answer) = gateway.call(Method::GET, "/health/ready", None).await?;
     assert_eq!(ready, StatusCode::SERVICE_UNAVAILABLE, "{answer}");
@@ -122,8 +123,8 @@ async fn nor_does_mariadb() -> anyhow::Result<()> {
     lost_in_mid_run(&MariaDb::shared().create_database()).await
 }
 
-/// Two nodes with mail on the wire lose sight of the database and of each other. Neither may take the other for dead when
-/// it comes back, before the relay's answers have landed.
+/// Two nodes with mail on the wire lose sight of the database and of each other. Neither may take the other
+/// for dead when it comes back, before the relay's answers have landed.
 async fn lost_with_mail_on_the_wire(url: &str) -> anyhow::Result<()> {
     let hold = SinkPause::new();
     let sink = SmtpSink::builder().on(SinkVerb::Dot, SinkAction::Hold(hold.clone()).recorded()).start().await;

@@ -1,5 +1,5 @@
-//! A disk that fails, is full, is slow or has rotted: nothing is acknowledged that it does not hold, whoever asks is told, and
-//! work goes on by itself once the disk does.
+//! A disk that fails, is full, is slow or has rotted: nothing is acknowledged that it does not hold, whoever
+//! asks is told, and work goes on by itself once the disk does.
 
 use std::{fs, time::Duration};
 
@@ -69,7 +69,8 @@ async fn a_disk_that_fails_or_is_full_costs_nothing_acknowledged() -> anyhow::Re
     Ok(())
 }
 
-/// Its earlier life left a lease behind, which a start takes back before it takes work: on a full disk it cannot.
+/// Its earlier life left a lease behind, which a start takes back before it takes work: on a full disk it
+/// cannot.
 #[tokio::test]
 async fn a_start_on_a_full_disk_waits_for_room() -> anyhow::Result<()> {
     let (sink, hold) = (SmtpSink::start().await, SinkPause::new());

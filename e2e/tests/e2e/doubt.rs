@@ -84,8 +84,8 @@ async fn a_held_doubt_waits_for_somebodys_word() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Hands over a mail to somebody whom the relay takes and to somebody whom it refuses for now, so often, and dies after
-/// the dot. Starts again with this delay between tries.
+/// Hands over a mail to somebody whom the relay takes and to somebody whom it refuses for now, so often, and
+/// dies after the dot. Starts again with this delay between tries.
 async fn half_in_doubt(refusals: u32, delay_s: u32) -> anyhow::Result<(SmtpSink, Gateway)> {
     let sink = SmtpSink::builder()
         .rule(move |event| {

@@ -1,5 +1,5 @@
-//! Mail of a watched mailbox is forwarded once by its rule: none is missed and none is sent twice, whatever happens to the gateway
-//! or to the mailbox.
+//! Mail of a watched mailbox is forwarded once by its rule: none is missed and none is sent twice, whatever
+//! happens to the gateway or to the mailbox.
 
 use std::collections::BTreeMap;
 
@@ -45,8 +45,8 @@ fn forwarded(sink: &SmtpSink) -> BTreeMap<String, BTreeMap<String, usize>> {
     found
 }
 
-/// Replays mail that was set aside because the process was killed while it was being dealt with alone: nobody can tell such a mail
-/// from one that kills.
+/// Replays mail that was set aside because the process was killed while it was being dealt with alone: nobody
+/// can tell such a mail from one that kills.
 async fn revive(gateway: &Gateway) -> anyhow::Result<()> {
     let dead = gateway.get("/v1/inbound?status=dead&limit=500").await?;
     for mail in dead["data"].as_array().context("no list")? {

@@ -1,5 +1,5 @@
-//! A real multi-primary cluster: three database nodes, three gateways, each on another of them. A database node and a
-//! gateway are killed under load.
+//! A real multi-primary cluster: three database nodes, three gateways, each on another of them. A database
+//! node and a gateway are killed under load.
 
 use std::{sync::Arc, time::Duration};
 

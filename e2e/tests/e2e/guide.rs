@@ -1,5 +1,5 @@
-//! The guide does what it says: its examples in Python and Node, the shell blocks marked `run` on its pages, and its backup,
-//! all against the real binary.
+//! The guide does what it says: its examples in Python and Node, the shell blocks marked `run` on its pages,
+//! and its backup, all against the real binary.
 
 use std::{
     fs,
@@ -227,8 +227,8 @@ fn shell(page: &str, heading: Option<&str>) -> anyhow::Result<String> {
     Ok(script)
 }
 
-/// Runs a script in the gateway's folder. `curl` tells each status on standard error; those outside of `2xx` and 409, which
-/// the pages show on purpose, are faults. What it printed.
+/// Runs a script in the gateway's folder. `curl` tells each status on standard error; those outside of `2xx`
+/// and 409, which the pages show on purpose, are faults. What it printed.
 async fn run_script(gateway: &Gateway, script: &str) -> anyhow::Result<String> {
     // What the page leaves running ends with it.
     const PRELUDE: &str = "set -euo pipefail\n\

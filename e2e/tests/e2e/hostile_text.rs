@@ -1,6 +1,6 @@
-//! Text that strangers choose, in a real browser: a subject, a relay's reply, a file's name, an IMAP folder and its server's words,
-//! and the html of a mail that came in. Each is shown as the text it is; no script runs, nothing is fetched, and the page keeps its
-//! form.
+//! Text that strangers choose, in a real browser: a subject, a relay's reply, a file's name, an IMAP folder
+//! and its server's words, and the html of a mail that came in. Each is shown as the text it is; no script
+//! runs, nothing is fetched, and the page keeps its form.
 
 use postway_e2e::{ALLOW_LOOPBACK, Browser, Gateway, eventually, mail_with, text};
 use postway_testkit::{
@@ -82,7 +82,8 @@ async fn what_strangers_write_is_shown_as_text_and_does_nothing() -> anyhow::Res
     let folder = hostile("folder", &beacon);
     gateway.post("/v1/mailboxes", mailbox("bad", imap.port(), &folder)).await?;
 
-    // A mail that is refused, with a subject and a file name of that kind, and a subject without a place to break it.
+    // A mail that is refused, with a subject and a file name of that kind, and a subject without a place to
+    // break it.
     let name = "<img src=x onerror=top.pwned='file'>.txt";
     let fields = json!({"subject": hostile("subject", &beacon),
         "attachments": [{"filename": name, "content": "aGVsbG8="}]});

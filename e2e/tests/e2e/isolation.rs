@@ -1,4 +1,5 @@
-//! A node whose way to the database goes silent while another's does not: it stops before the other takes its mail over.
+//! A node whose way to the database goes silent while another's does not: it stops before the other takes its
+//! mail over.
 
 use std::time::Duration;
 

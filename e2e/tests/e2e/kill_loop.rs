@@ -1,5 +1,5 @@
-//! SIGKILL at random moments under load, again and again. Afterwards the clients' ledger, the relay's ledger and the
-//! gateway's own history must agree: nothing lost, and nothing twice that is not marked in doubt.
+//! SIGKILL at random moments under load, again and again. Afterwards the clients' ledger, the relay's ledger
+//! and the gateway's own history must agree: nothing lost, and nothing twice that is not marked in doubt.
 
 use std::time::Duration;
 
@@ -41,7 +41,8 @@ async fn kill_again_and_again(kills: usize, env: &[(&str, &str)]) -> anyhow::Res
         gateway.kill().await?;
         gateway.launch(env).await?;
     }
-    // However slow the machine, and wherever the kills above struck: this one strikes a mail whose dot is out.
+    // However slow the machine, and wherever the kills above struck: this one strikes a mail whose dot is
+    // out.
     load.wait_for(kills * 5).await?;
     let hold = SinkPause::new();
     sink.hold_next_dot(&hold);

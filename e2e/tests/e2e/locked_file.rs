@@ -1,4 +1,5 @@
-//! Another program holds the SQLite file for writing: callers are told to come back, and nothing is lost or done twice.
+//! Another program holds the SQLite file for writing: callers are told to come back, and nothing is lost or
+//! done twice.
 
 use std::{
     io::{BufRead, BufReader},

@@ -86,7 +86,8 @@ async fn metrics_count_every_step() -> anyhow::Result<()> {
         "postway_in_doubt_held 0",
         "postway_circuits_open 0",
     ];
-    // Housekeeping measures the queue every second, and what is counted is counted a moment after it is stored.
+    // Housekeeping measures the queue every second, and what is counted is counted a moment after it is
+    // stored.
     let mut text = String::new();
     let told = eventually("all metrics", async || {
         text = gateway.get("/metrics").await?.as_str().unwrap_or_default().to_owned();

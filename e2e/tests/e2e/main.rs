@@ -1,5 +1,5 @@
-//! End-to-end: the real binary between real clients and a relay that misbehaves on demand. One scenario per file; each
-//! test has a gateway and a sink of its own, so that all of them can run at once.
+//! End-to-end: the real binary between real clients and a relay that misbehaves on demand. One scenario per
+//! file; each test has a gateway and a sink of its own, so that all of them can run at once.
 
 mod accounts;
 mod attachments;

@@ -1,4 +1,5 @@
-//! Two tenants do all they can to use up the memory, at once; the process stays below its ceiling, and a third one's mail goes.
+//! Two tenants do all they can to use up the memory, at once; the process stays below its ceiling, and a
+//! third one's mail goes.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -41,7 +42,8 @@ struct Attacker {
 }
 
 impl Attacker {
-    /// Posts the same body again and again until the attack is over; how often it was answered, and how by the first.
+    /// Posts the same body again and again until the attack is over; how often it was answered, and how by
+    /// the first.
     async fn post(self, path: &'static str, body: bytes::Bytes) -> Vec<u16> {
         let mut answers = Vec::new();
         while Instant::now() < self.until {
@@ -144,8 +146,8 @@ async fn settle(gateway: &Gateway, tenant: &str) -> anyhow::Result<String> {
     Ok(text(&call("/v1/messages", large).await?, "uid").to_owned())
 }
 
-/// A mailbox of a tenant, full of mail whose text has three times its size once it is read, with rules that look into all of it and
-/// compose it anew.
+/// A mailbox of a tenant, full of mail whose text has three times its size once it is read, with rules that
+/// look into all of it and compose it anew.
 async fn watch(gateway: &Gateway, dovecot: &Dovecot, tenant: &str) -> anyhow::Result<()> {
     let line = [&[0x80; 900][..], b"\r\n"].concat();
     let mails: Vec<Vec<u8>> = (0..6)

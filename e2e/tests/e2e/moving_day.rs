@@ -1,5 +1,6 @@
-//! Moving day: the databases of the reference systems, filled as their documents describe them, are rehearsed and brought here by
-//! the real binary. One file for each system; here is what all of them share, and what may go wrong whatever the system.
+//! Moving day: the databases of the reference systems, filled as their documents describe them, are rehearsed
+//! and brought here by the real binary. One file for each system; here is what all of them share, and what
+//! may go wrong whatever the system.
 
 mod reference_000;
 mod reference_001;

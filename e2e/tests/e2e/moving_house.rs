@@ -19,7 +19,8 @@ async fn copy(gateway: &Gateway, to: &str, points: &str) -> anyhow::Result<Ran> 
     gateway.run(&args, &[("FAILPOINTS", points)], b"").await
 }
 
-/// A gateway with mail in every state that moves: sent, failed, waiting for its time, and being sent when it died.
+/// A gateway with mail in every state that moves: sent, failed, waiting for its time, and being sent when it
+/// died.
 async fn furnished(sink: &SmtpSink, cert: &TestCert) -> anyhow::Result<(Gateway, Timestamp)> {
     let mut gateway = Gateway::start().await?;
     let settings = json!({"tls": "starttls", "ca_pem": cert.ca_pem, "username": USER, "password": PASSWORD});

@@ -1,5 +1,5 @@
-//! The database server has no connection left for the gateway: accepts are refused with a time to come back, nothing that was
-//! acknowledged is lost, and work goes on by itself when there is room again.
+//! The database server has no connection left for the gateway: accepts are refused with a time to come back,
+//! nothing that was acknowledged is lost, and work goes on by itself when there is room again.
 
 use postway_e2e::{Load, audit, eventually, mail, start_node};
 use postway_testkit::{SmtpSink, postgres::PostgresDatabase};

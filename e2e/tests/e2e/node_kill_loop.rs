@@ -1,5 +1,5 @@
-//! Two nodes on one database under load, now one and now the other killed. What one had in hand is carried on, by itself
-//! or by the other, and the three ledgers agree in the end as they do for one node.
+//! Two nodes on one database under load, now one and now the other killed. What one had in hand is carried
+//! on, by itself or by the other, and the three ledgers agree in the end as they do for one node.
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ async fn kill_in_turns(url: &str) -> anyhow::Result<()> {
         a_while(0..400).await;
         nodes[struck].launch(&node_env(url, names[struck])).await?;
     }
-    // However slow the machine, and wherever the kills above struck: each node has sent something, and these strike a mail
-    // whose dot is out.
+    // However slow the machine, and wherever the kills above struck: each node has sent something, and these
+    // strike a mail whose dot is out.
     load.wait_for(KILLS * 10).await?;
     eventually("mail of both nodes", async || {
         let mails = sink.mails();

@@ -1,4 +1,5 @@
-//! Several nodes on one PostgreSQL: they know each other, share the queue, and carry on what a dead one had in hand.
+//! Several nodes on one PostgreSQL: they know each other, share the queue, and carry on what a dead one had
+//! in hand.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use postway_testkit::{SinkAction, SinkPause, SinkVerb, SmtpSink, postgres::Postg
 use serde_json::json;
 use tokio::time::Instant;
 
-/// A counter that stands still for ten seconds is dead. The last beat may be some seconds old where a machine is busy.
+/// A counter that stands still for ten seconds is dead. The last beat may be some seconds old where a machine
+/// is busy.
 const NOT_STRUCK_BEFORE: Duration = Duration::from_secs(5);
 
 /// Waits until a node lists so many, all of them alive, and returns how long that took.

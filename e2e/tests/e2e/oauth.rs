@@ -1,5 +1,5 @@
-//! Signing in with tokens: consent at the command line, mail that leaves by it, a refusal in the provider's words, and a death
-//! with a new token in hand.
+//! Signing in with tokens: consent at the command line, mail that leaves by it, a refusal in the provider's
+//! words, and a death with a new token in hand.
 
 use postway_e2e::{Gateway, files_below, holds, mail};
 use postway_testkit::{HttpSource, SmtpSink, SourceReply};

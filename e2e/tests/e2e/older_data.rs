@@ -1,6 +1,6 @@
-//! What an earlier version left, started on by this one: the schema is brought up to date, and nothing that was kept is lost, hidden or held
-//! for another reason. On SQLite that is a data folder, elsewhere one with a dump of the database. A release adds its own with
-//! `older_data/make`.
+//! What an earlier version left, started on by this one: the schema is brought up to date, and nothing that
+//! was kept is lost, hidden or held for another reason. On SQLite that is a data folder, elsewhere one with a
+//! dump of the database. A release adds its own with `older_data/make`.
 
 use std::{
     fs,

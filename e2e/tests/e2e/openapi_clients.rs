@@ -1,5 +1,5 @@
-//! Clients that generators make of the OpenAPI document, as it is served: one in Python sends through the real binary, one in
-//! TypeScript passes the compiler.
+//! Clients that generators make of the OpenAPI document, as it is served: one in Python sends through the
+//! real binary, one in TypeScript passes the compiler.
 
 use postway_e2e::{Gateway, text};
 use postway_testkit::OpenApiTools;

@@ -1,4 +1,5 @@
-//! The operator's commands: `doctor` beside a running and a dead server, `top` in a pipe and in a real terminal.
+//! The operator's commands: `doctor` beside a running and a dead server, `top` in a pipe and in a real
+//! terminal.
 
 use std::{net::SocketAddr, process::Stdio, sync::Arc};
 
@@ -142,7 +143,8 @@ async fn top_in_a_pipe_prints_once_and_as_json_line_by_line() -> anyhow::Result<
     Ok(())
 }
 
-/// A terminal in memory: `expect WORD`, `expect-not WORD`, `size ROWS COLUMNS`, `type TEXT`, `end`; each line is answered by one.
+/// A terminal in memory: `expect WORD`, `expect-not WORD`, `size ROWS COLUMNS`, `type TEXT`, `end`; each line
+/// is answered by one.
 const TERMINAL: &str = r#"
 import fcntl, os, pty, select, signal, struct, sys, termios, time
 wait_for_go, go = os.pipe()

@@ -1,5 +1,5 @@
-//! Our own clients in `clients/`: made of the OpenAPI document as it is served, packed as for their registries, installed from
-//! that, and used against the real binary.
+//! Our own clients in `clients/`: made of the OpenAPI document as it is served, packed as for their
+//! registries, installed from that, and used against the real binary.
 
 use std::{
     fs,

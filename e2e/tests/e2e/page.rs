@@ -22,7 +22,8 @@ pub(crate) async fn signed_in(gateway: &Gateway, width: u32, height: u32) -> any
     Ok(browser)
 }
 
-/// Goes to a page and waits until all of it is drawn. The menu and the page one leaves may show the same words.
+/// Goes to a page and waits until all of it is drawn. The menu and the page one leaves may show the same
+/// words.
 pub(crate) async fn go(browser: &Browser, gateway: &Gateway, place: &str) -> anyhow::Result<()> {
     let leave = format!(
         "if (location.hash !== {}) document.querySelector('main').dataset.left = ''",
@@ -98,7 +99,8 @@ async fn a_message_is_watched_as_it_fails_and_is_tried_again() -> anyhow::Result
     .await
 }
 
-/// Counted as it crossed the network: the page, its styles and scripts, with the chart. A second visit brings none of it again.
+/// Counted as it crossed the network: the page, its styles and scripts, with the chart. A second visit brings
+/// none of it again.
 #[tokio::test]
 async fn the_overview_is_drawn_with_less_than_100_kilobytes() -> anyhow::Result<()> {
     let gateway = Gateway::start().await?;

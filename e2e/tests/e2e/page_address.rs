@@ -1,4 +1,5 @@
-//! Addresses of the page: each shows the same to whoever opens it, and the browser's way back leads to where one was.
+//! Addresses of the page: each shows the same to whoever opens it, and the browser's way back leads to where
+//! one was.
 
 use postway_e2e::{Browser, Gateway, mail_with, text};
 use reqwest::{Method, StatusCode};

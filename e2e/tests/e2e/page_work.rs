@@ -1,4 +1,5 @@
-//! Working with the page: nothing dangerous is chosen for anybody, nothing typed is lost unasked, and the focus stays where it was.
+//! Working with the page: nothing dangerous is chosen for anybody, nothing typed is lost unasked, and the
+//! focus stays where it was.
 
 use postway_e2e::{ALLOW_LOOPBACK, Browser, Gateway, mail_with};
 use reqwest::Method;

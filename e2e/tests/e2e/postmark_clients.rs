@@ -1,11 +1,12 @@
-//! What programs for Postmark do besides sending: the calls of the published integration tests of its npm package, and the
-//! clients that Python has for it, with nothing changed but the address and the key.
+//! What programs for Postmark do besides sending: the calls of the published integration tests of its npm
+//! package, and the clients that Python has for it, with nothing changed but the address and the key.
 
 use postway_e2e::{Gateway, PATIENCE, text};
 use postway_testkit::{NodeJs, PythonClients, SmtpSink};
 use serde_json::{Value, json};
 
-/// A gateway with this door at `/` too, whose mail goes to the sink, and a key that may do all that a tenant's may.
+/// A gateway with this door at `/` too, whose mail goes to the sink, and a key that may do all that a
+/// tenant's may.
 async fn gateway_to(sink: &SmtpSink) -> anyhow::Result<(Gateway, String)> {
     let gateway = Gateway::start_with(&[("POSTWAY_COMPAT_ROOT", "postmark")]).await?;
     gateway.relay_to(sink.port()).await?;

@@ -1,9 +1,9 @@
-//! The power fails: what was not synced is lost or torn. Whatever was acknowledged must be on the disk as it then is, and no
-//! mail whose dot was out may be sent again without a doubt.
+//! The power fails: what was not synced is lost or torn. Whatever was acknowledged must be on the disk as it
+//! then is, and no mail whose dot was out may be sent again without a doubt.
 //!
-//! The run is recorded between the program and its disk (`WatchedDisk`). Each acknowledgement, and each dot at the relay, is
-//! noted with the place that the recording had reached. So one run gives as many power cuts as are asked for, each at a
-//! moment between any two writes, and each is started upon and audited.
+//! The run is recorded between the program and its disk (`WatchedDisk`). Each acknowledgement, and each dot
+//! at the relay, is noted with the place that the recording had reached. So one run gives as many power cuts
+//! as are asked for, each at a moment between any two writes, and each is started upon and audited.
 
 use std::{
     fs,
@@ -128,8 +128,8 @@ struct Books<'a> {
 }
 
 impl Books<'_> {
-    /// Starts a gateway on the disk as it is after a power cut at this moment, lets it come to rest, and checks every promise
-    /// that had been made by then. Gives the ids of the broken ones.
+    /// Starts a gateway on the disk as it is after a power cut at this moment, lets it come to rest, and
+    /// checks every promise that had been made by then. Gives the ids of the broken ones.
     async fn audit(&self, at: u64, unsynced: Unsynced, sink: &SmtpSink) -> anyhow::Result<Vec<String>> {
         let mut gateway = Gateway::idle()?;
         let folder = gateway.folder();
@@ -238,7 +238,8 @@ async fn a_disk_that_lies_about_syncing_is_found_out() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same where only large bodies and their folders are not synced: their mails are known, and their bodies are gone.
+/// The same where only large bodies and their folders are not synced: their mails are known, and their bodies
+/// are gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_that_were_never_synced_are_found_missing() -> anyhow::Result<()> {
     let mut stage = Stage::set().await?;

@@ -53,7 +53,8 @@ async fn what_was_being_fetched_at_a_kill_is_sent_once() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whoever is in hand whenever the server dies may be why it does, but not all of them can be: at most one is refused.
+/// Whoever is in hand whenever the server dies may be why it does, but not all of them can be: at most one is
+/// refused.
 #[tokio::test]
 async fn mails_are_not_blamed_together_for_a_server_that_dies_again_and_again() -> anyhow::Result<()> {
     const MAILS: usize = 8;

@@ -105,7 +105,8 @@ async fn graph_is_called_with_a_token_of_the_grant() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The process dies at the point; returns the idempotency keys of the calls that the provider has heard by the end.
+/// The process dies at the point; returns the idempotency keys of the calls that the provider has heard by
+/// the end.
 async fn keys_after_a_crash_at(point: &str) -> anyhow::Result<Vec<String>> {
     let source = HttpSource::start().await;
     source.serve("/emails", SourceReply::ok(r#"{"id":"re-1"}"#));

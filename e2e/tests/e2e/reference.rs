@@ -1,4 +1,5 @@
-//! The reference of the command line and the settings is what the program says of itself: the guide's pages, and manual pages.
+//! The reference of the command line and the settings is what the program says of itself: the guide's pages,
+//! and manual pages.
 
 use std::fs;
 

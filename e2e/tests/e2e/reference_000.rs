@@ -1,14 +1,16 @@
-//! Reference 000, an outbox of mails on MySQL with callbacks: its document from top to bottom, on MariaDB as its users have it.
+//! Reference 000, an outbox of mails on MySQL with callbacks: its document from top to bottom, on MariaDB as
+//! its users have it.
 //!
-//! `model` walks the mail and the two tables, `states` the eleven states and the two ways through them, `files` where mails
-//! and requests are kept and where files come from, `callbacks` what is told and what a crash in a call leaves, also of two nodes, `locks`
-//! what is seen of locks and indexes.
+//! `model` walks the mail and the two tables, `states` the eleven states and the two ways through them,
+//! `files` where mails and requests are kept and where files come from, `callbacks` what is told and what a
+//! crash in a call leaves, also of two nodes, `locks` what is seen of locks and indexes.
 //!
-//! Shown elsewhere, on the same stores: every refusal of a late change (`conformance::fence`, `conformance::settle`), several
-//! processors at once (`conformance::claim`, `node_kill_loop.rs`), history and change in
-//! one transaction (`crash_points.rs`, `power_cut.rs`), no way out of PROCESSING and INTAKING after a crash (`kill_loop.rs`,
-//! `preparation_kill.rs`), paths that climb out of a folder (`fetch::tests` of intake), line breaks in headers and the same id twice
-//! (`api/tests/compat/reference_000.rs`), the history that grows for ever (`retention.rs`).
+//! Shown elsewhere, on the same stores: every refusal of a late change (`conformance::fence`,
+//! `conformance::settle`), several processors at once (`conformance::claim`, `node_kill_loop.rs`), history
+//! and change in one transaction (`crash_points.rs`, `power_cut.rs`), no way out of PROCESSING and INTAKING
+//! after a crash (`kill_loop.rs`, `preparation_kill.rs`), paths that climb out of a folder (`fetch::tests` of
+//! intake), line breaks in headers and the same id twice (`api/tests/compat/reference_000.rs`), the history
+//! that grows for ever (`retention.rs`).
 //!
 //! Each requirement under its number, with the tests that show it here and elsewhere: `requirements/000.md`.
 

@@ -1,12 +1,13 @@
-//! Reference 001, its document from top to bottom: the states and fields of a message as door, view and report tell them, on the real
-//! binary over PostgreSQL.
+//! Reference 001, its document from top to bottom: the states and fields of a message as door, view and
+//! report tell them, on the real binary over PostgreSQL.
 //!
-//! Shown elsewhere: what is queued survives a kill, held batches and their release (`compat::the_door_of_001…`); a time that was
-//! asked for (`scheduling`); which entries of a report
-//! were taken, and when to call again (`reports::a_batch_is_told…`); limits (`accounts::a_limit_…`); attachments by endpoint, address
-//! and path (`attachments::files_from_anywhere…`); large files with links (`large_files`); retention of seven days and its bounds
-//! (`retention::what_is_reported_goes_by_itself…`); tenants apart (`tenants`); bounces of a real server (`bounces`); each rejected
-//! message by id and field, keys and tenants of calls (`crates/api/tests/compat/reference_001*.rs`).
+//! Shown elsewhere: what is queued survives a kill, held batches and their release
+//! (`compat::the_door_of_001…`); a time that was asked for (`scheduling`); which entries of a report were
+//! taken, and when to call again (`reports::a_batch_is_told…`); limits (`accounts::a_limit_…`); attachments
+//! by endpoint, address and path (`attachments::files_from_anywhere…`); large files with links
+//! (`large_files`); retention of seven days and its bounds (`retention::what_is_reported_goes_by_itself…`);
+//! tenants apart (`tenants`); bounces of a real server (`bounces`); each rejected message by id and field,
+//! keys and tenants of calls (`crates/api/tests/compat/reference_001*.rs`).
 //!
 //! Each requirement under its number, with the tests that show it here and elsewhere: `requirements/001.md`.
 

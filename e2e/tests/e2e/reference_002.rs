@@ -1,10 +1,12 @@
-//! Reference system 002, an IMAP monitor that forwards each mail once: its document from top to bottom, on the real binary with
-//! Dovecot. The numbers are those of its requirements. `mailboxes` walks the table of mailboxes.
+//! Reference system 002, an IMAP monitor that forwards each mail once: its document from top to bottom, on
+//! the real binary with Dovecot. The numbers are those of its requirements. `mailboxes` walks the table of
+//! mailboxes.
 //!
-//! What is shown elsewhere: nothing missed and nothing decided twice through kills and a rebuilt mailbox (1, 3–5, 17, 24, 36, 47, 49:
-//! `forwarding.rs`), mail that breaks its worker (49: `poison.rs`), the words of the views in every database (7–28: the store's
-//! `views/tests/words.rs`), one page after the other, a proxy, a failing mailbox beside others (32, 33, 35, 45, 51: `crates/inbound/tests`), and
-//! metrics (40–43: `crates/inbound/src/tally.rs` and the guide's tests).
+//! What is shown elsewhere: nothing missed and nothing decided twice through kills and a rebuilt mailbox (1,
+//! 3–5, 17, 24, 36, 47, 49: `forwarding.rs`), mail that breaks its worker (49: `poison.rs`), the words of the
+//! views in every database (7–28: the store's `views/tests/words.rs`), one page after the other, a proxy, a
+//! failing mailbox beside others (32, 33, 35, 45, 51: `crates/inbound/tests`), and metrics (40–43:
+//! `crates/inbound/src/tally.rs` and the guide's tests).
 //!
 //! Each requirement under its number, with the tests that show it here and elsewhere: `requirements/002.md`.
 
@@ -132,8 +134,8 @@ async fn a_mover_who_follows_the_page_finds_every_mail_in_order() -> anyhow::Res
     Ok(())
 }
 
-/// 22, 25, 29, 30, 37, 38, 46 and the first day: contacts that come later, an account that a rule needs, a relay that refuses.
-/// Requirements 22, 25, 28–30, 37, 38, 46.
+/// 22, 25, 29, 30, 37, 38, 46 and the first day: contacts that come later, an account that a rule needs, a
+/// relay that refuses. Requirements 22, 25, 28–30, 37, 38, 46.
 #[tokio::test]
 async fn what_was_not_forwarded_can_be_forwarded_later_and_once() -> anyhow::Result<()> {
     let dovecot = Dovecot::start();
@@ -185,9 +187,8 @@ async fn what_was_not_forwarded_can_be_forwarded_later_and_once() -> anyhow::Res
     Ok(())
 }
 
-/// 27: a mail counts as forwarded, and is moved, only once its forward has left: without an account that sends it waits, and what the
-/// sandbox took on purpose is an error.
-/// Requirement 27.
+/// 27: a mail counts as forwarded, and is moved, only once its forward has left: without an account that
+/// sends it waits, and what the sandbox took on purpose is an error. Requirement 27.
 #[tokio::test]
 async fn a_mail_whose_forward_would_be_captured_waits_and_stays_where_it_is() -> anyhow::Result<()> {
     let (dovecot, sink) = (Dovecot::start(), SmtpSink::start().await);
@@ -222,8 +223,8 @@ async fn a_mail_whose_forward_would_be_captured_waits_and_stays_where_it_is() ->
     Ok(())
 }
 
-/// 2: never twice, said by the rule, whatever is killed and when; and what nobody can know is listed, and settled by a word.
-/// Requirement 2.
+/// 2: never twice, said by the rule, whatever is killed and when; and what nobody can know is listed, and
+/// settled by a word. Requirement 2.
 #[tokio::test]
 async fn with_hold_no_second_copy_arrives_whatever_is_killed() -> anyhow::Result<()> {
     const MAILS: usize = 200;
@@ -277,8 +278,8 @@ async fn with_hold_no_second_copy_arrives_whatever_is_killed() -> anyhow::Result
     Ok(())
 }
 
-/// 2: who says what to do in doubt, and who is heard first: the message, the call, the rule, the mailbox, the account, the tenant.
-/// Requirement 2.
+/// 2: who says what to do in doubt, and who is heard first: the message, the call, the rule, the mailbox, the
+/// account, the tenant. Requirement 2.
 #[tokio::test]
 async fn every_door_and_every_level_says_what_to_do_in_doubt() -> anyhow::Result<()> {
     let (dovecot, sink) = (Dovecot::start(), SmtpSink::start().await);

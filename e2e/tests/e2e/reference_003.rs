@@ -1,8 +1,9 @@
-//! Reference 003, account and token mails in PostgreSQL, from the top of its document to the end, on the real binary.
+//! Reference 003, account and token mails in PostgreSQL, from the top of its document to the end, on the real
+//! binary.
 //!
-//! Shown elsewhere: the preset on an empty database, the link and `POST /v1/tokens/verify` (`outbox.rs`); the triggers one by
-//! one, tokens that wait, end and expire, wrong codes, crashes, late commits, two collectors and lost connections
-//! (`crates/intake/tests/outbox`).
+//! Shown elsewhere: the preset on an empty database, the link and `POST /v1/tokens/verify` (`outbox.rs`); the
+//! triggers one by one, tokens that wait, end and expire, wrong codes, crashes, late commits, two collectors
+//! and lost connections (`crates/intake/tests/outbox`).
 //!
 //! Each requirement under its number, with the tests that show it here and elsewhere: `requirements/003.md`.
 
@@ -12,7 +13,8 @@ use postway_e2e::{Gateway, PATIENCE, eventually};
 use postway_testkit::{SmtpSink, postgres::PostgresDatabase};
 use serde_json::json;
 
-/// Its tables as its document makes them: 32-bit times, secrets and codes by default, one cursor. Three tokens are mailed.
+/// Its tables as its document makes them: 32-bit times, secrets and codes by default, one cursor. Three
+/// tokens are mailed.
 const TABLES: &str = "
 CREATE EXTENSION IF NOT EXISTS pgcrypto;
 CREATE TYPE account_status AS ENUM ('provisioned', 'active', 'suspended');

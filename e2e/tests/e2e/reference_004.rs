@@ -1,9 +1,11 @@
-//! Reference 004, a validating pipeline in front of SES, from the top of its document to the end, on the real binary: its door
-//! at `/`, its tables as views on PostgreSQL, and a service that answers as SES does. `schedule` walks errors and delays.
+//! Reference 004, a validating pipeline in front of SES, from the top of its document to the end, on the real
+//! binary: its door at `/`, its tables as views on PostgreSQL, and a service that answers as SES does.
+//! `schedule` walks errors and delays.
 //!
-//! Shown elsewhere: what moto's SES takes and a paused account (`ses.rs`), every error of SES (`crates/dispatch/tests/ses`),
-//! durability of what was received (`compat.rs`), one call of the door at a time (`crates/api/tests/compat/reference_004.rs`),
-//! every state and event in the views of each database (`crates/store/src/tools/views/tests`), the graceful stop (`graceful_drain.rs`).
+//! Shown elsewhere: what moto's SES takes and a paused account (`ses.rs`), every error of SES
+//! (`crates/dispatch/tests/ses`), durability of what was received (`compat.rs`), one call of the door at a
+//! time (`crates/api/tests/compat/reference_004.rs`), every state and event in the views of each database
+//! (`crates/store/src/tools/views/tests`), the graceful stop (`graceful_drain.rs`).
 //!
 //! Each requirement under its number, with the tests that show it here and elsewhere: `requirements/004.md`.
 
@@ -152,7 +154,8 @@ async fn every_state_every_retry_and_its_reason_are_told_in_door_and_views() -> 
     gateway.patch("/v1/accounts/ses", json!({"secret_access_key": "wJalrXUtnFEMI"})).await?;
     logged(&gateway, &id, |log| log["status"] == "SENT").await?;
 
-    // A call without an answer, a pause and a sender that SES does not know: each says that it waits, and why.
+    // A call without an answer, a pause and a sender that SES does not know: each says that it waits, and
+    // why.
     for (n, reply, code) in [
         (1, SourceReply::Raw(Vec::new()), "NETWORK_ERROR"),
         (2, refused(400, "SendingPausedException"), "SES_ACCOUNT_SENDING_PAUSED"),

@@ -1,5 +1,5 @@
-//! Reports to those that take no webhooks: a tenant's own client, told in the words of an outbox or in batches, and
-//! applications that ask for themselves.
+//! Reports to those that take no webhooks: a tenant's own client, told in the words of an outbox or in
+//! batches, and applications that ask for themselves.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
-//! The five references, requirement by requirement: `requirements/NNN.md` lists each under its number with the tests that show it. This
-//! holds the lists against the sources: no number is left out, and each test that is named is there.
+//! The five references, requirement by requirement: `requirements/NNN.md` lists each under its number with
+//! the tests that show it. This holds the lists against the sources: no number is left out, and each test
+//! that is named is there.
 
 use std::{
     collections::BTreeSet,
@@ -18,7 +19,8 @@ const LISTS: [(&str, &str, usize); 5] = [
     ("004", include_str!("requirements/004.md"), 69),
 ];
 
-/// The names of all functions that stand right below an attribute of a test, and of the rules that every store is held to.
+/// The names of all functions that stand right below an attribute of a test, and of the rules that every
+/// store is held to.
 fn tests() -> anyhow::Result<BTreeSet<String>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no workspace")?.to_owned();
     let mut folders: Vec<PathBuf> = ["crates", "e2e", "testkit"].iter().map(|name| root.join(name)).collect();

@@ -1,4 +1,5 @@
-//! Telling again what was given up: one command, page by page, also where the gateway dies in the middle of it.
+//! Telling again what was given up: one command, page by page, also where the gateway dies in the middle of
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

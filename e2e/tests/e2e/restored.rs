@@ -1,5 +1,5 @@
-//! A backup is restored: its queue has mail that was sent after it was taken. Started with `--hold` the gateway sends none of it before
-//! somebody has looked.
+//! A backup is restored: its queue has mail that was sent after it was taken. Started with `--hold` the
+//! gateway sends none of it before somebody has looked.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! Retention: what has ended and is reported can go, with all that belonged to it; what somebody is still to be told of
-//! stays, and so do the counts.
+//! Retention: what has ended and is reported can go, with all that belonged to it; what somebody is still to
+//! be told of stays, and so do the counts.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_e2e::{

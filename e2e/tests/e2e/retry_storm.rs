@@ -1,5 +1,6 @@
-//! A relay comes back after an outage, and a whole backlog wants to go at that moment: connections stay bounded, retries come
-//! spread, an account at fault is probed by one mail at a time, and every mail goes once.
+//! A relay comes back after an outage, and a whole backlog wants to go at that moment: connections stay
+//! bounded, retries come spread, an account at fault is probed by one mail at a time, and every mail goes
+//! once.
 
 use anyhow::Context;
 use postway_e2e::{Gateway, PATIENCE, column, eventually, mail};

@@ -1,8 +1,9 @@
-//! A rolling upgrade, seen by the nodes that are not upgraded yet: a newer program has brought the schema further. As long as it only
-//! added to it, they go on, also through a restart; once it took something away they write nothing more, say so, and lose nothing.
+//! A rolling upgrade, seen by the nodes that are not upgraded yet: a newer program has brought the schema
+//! further. As long as it only added to it, they go on, also through a restart; once it took something away
+//! they write nothing more, say so, and lose nothing.
 //!
-//! What a newer program does to the schema is simulated: there is one program here. `POSTWAY_OLD_BINARY` names a really older one, which
-//! then runs beside this one.
+//! What a newer program does to the schema is simulated: there is one program here. `POSTWAY_OLD_BINARY`
+//! names a really older one, which then runs beside this one.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! The official SDKs of other services, as npm has them, with nothing changed but the base address and the key.
+//! The official SDKs of other services, as npm has them, with nothing changed but the base address and the
+//! key.
 
 use postway_e2e::{Gateway, Opened, PATIENCE, text};
 use postway_testkit::{NodeJs, ReceivedMail, SmtpSink};

@@ -1,4 +1,5 @@
-//! What applications do with Resend's SDKs besides sending: templates, attachments, lists and webhooks, in Node and in Python.
+//! What applications do with Resend's SDKs besides sending: templates, attachments, lists and webhooks, in
+//! Node and in Python.
 
 use anyhow::Context;
 use postway_e2e::{ALLOW_LOOPBACK, Gateway, Opened, PATIENCE, text};

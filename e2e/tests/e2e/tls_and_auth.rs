@@ -1,4 +1,5 @@
-//! Encrypted relays and signing in: credentials are safe at rest and on the wire, and a wrong one costs no mail.
+//! Encrypted relays and signing in: credentials are safe at rest and on the wire, and a wrong one costs no
+//! mail.
 
 use postway_e2e::{Gateway, column, event_types, files_below, holds, mail};
 use postway_testkit::{SmtpSink, TestCert};
@@ -82,7 +83,8 @@ async fn with_a_wrong_password_mail_waits_until_it_is_right() -> anyhow::Result<
     assert_eq!(message["error"]["category"], "authentication", "{message:#}");
     let explained = gateway.get("/v1/messages/first/explain").await?;
     assert_eq!(column(&explained, "gates", "gate"), ["circuit"], "{explained:#}");
-    // The circuit is open: others are not even tried. On a slow machine the first may have gone a second time, as a probe.
+    // The circuit is open: others are not even tried. On a slow machine the first may have gone a second
+    // time, as a probe.
     gateway.send(mail("second", "ada@example.net")).await?;
     assert!(sink.ledger().commands_of("AUTH").len() <= 2);
 

@@ -1,5 +1,5 @@
-//! Webhooks: every event arrives, in order for each message and under one id, whatever the receiver or the gateway goes
-//! through.
+//! Webhooks: every event arrives, in order for each message and under one id, whatever the receiver or the
+//! gateway goes through.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -1,5 +1,5 @@
-//! A key that opens nothing is answered alike, whatever is wrong with it: nobody learns from the answer whether it was near, whether it
-//! was ever good, or which tenants there are.
+//! A key that opens nothing is answered alike, whatever is wrong with it: nobody learns from the answer
+//! whether it was near, whether it was ever good, or which tenants there are.
 
 use postway_e2e::{Gateway, text};
 use reqwest::header::{DATE, HeaderMap};

@@ -35,7 +35,7 @@ class Operations:
         raise NotImplementedError
 
     def get_liveness(self) -> types.Health:
-        """Is the process alive? (`GET /health/live`).
+        """Liveness (`GET /health/live`).
 
         Answers as long as the process serves requests, whatever its database does. For liveness probes; no key is
         needed.
@@ -44,9 +44,9 @@ class Operations:
         return answered
 
     def get_readiness(self) -> types.Health:
-        """Can it take mail? (`GET /health/ready`).
+        """Readiness (`GET /health/ready`).
 
-        200 when something could be written just now, 503 otherwise.
+        200 if a write to the database just succeeded, 503 otherwise.
         """
         answered: types.Health = self._call("GET", "/health/ready", answer="json")
         return answered
@@ -54,14 +54,14 @@ class Operations:
     def get_metrics(self) -> str:
         """Show metrics (`GET /metrics`).
 
-        In Prometheus' text form. No key is needed unless `telemetry.metrics_key` is set: then that one, or the
+        In Prometheus' text format. No key is needed unless `telemetry.metrics_key` is set: then that one, or the
         admin key.
         """
         answered: str = self._call("GET", "/metrics", answer="text")
         return answered
 
     def show_unsubscribe(self, token: str) -> str:
-        """Show the page of an unsubscribe link (`GET /unsubscribe/{token}`).
+        """Show the unsubscribe page (`GET /unsubscribe/{token}`).
 
         For the reader of a mail, in the language of the browser. It changes nothing. It needs no key.
         """
@@ -69,10 +69,10 @@ class Operations:
         return answered
 
     def unsubscribe(self, token: str) -> str:
-        """Leave a stream, or come back (`POST /unsubscribe/{token}`).
+        """Unsubscribe or resubscribe (`POST /unsubscribe/{token}`).
 
-        A form says what to do: what a mail program posts by itself (RFC 8058: `List-Unsubscribe=One-Click`), or
-        what the buttons of the page post, `unsubscribe=1` or `undo=1`. Asking twice is asking once. It needs no
+        The form says what to do: what a mail program posts by itself (RFC 8058: `List-Unsubscribe=One-Click`), or
+        what the buttons of the page post, `unsubscribe=1` or `undo=1`. Repeating it changes nothing. It needs no
         key.
         """
         answered: str = self._call("POST", f"/unsubscribe/{_segment(token)}", answer="text")
@@ -86,11 +86,10 @@ class Operations:
     ) -> types.AccountList:
         """List accounts (`GET /v1/accounts`).
 
-        All accounts of your tenant in the order of their ids, without their secrets, each with its circuit and
-        how much of its limits is used.
+        All accounts of your tenant by id, without their secrets, each with its circuit and the use of its limits.
 
-        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to go on: the `next_cursor` of the
-        page before.
+        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to continue: the `next_cursor` of
+        the previous page.
         """
         answered: types.AccountList = self._call(
             "GET",
@@ -107,8 +106,8 @@ class Operations:
     def create_account(self, body: types.AccountRequest, *, dry_run: Optional[bool] = None) -> types.Account:
         """Create an account (`POST /v1/accounts`).
 
-        Settings are checked as a whole, and nothing is called: `POST /v1/accounts/{id}/test` tries them. 409
-        where the id is taken.
+        The settings are checked, but nothing is called: `POST /v1/accounts/{id}/test` tests them. 409 if the id
+        is taken.
 
         `dry_run`: Only check; store nothing.
         """
@@ -124,8 +123,8 @@ class Operations:
     def get_account(self, id: str) -> types.Account:
         """Show an account (`GET /v1/accounts/{id}`).
 
-        With how it stands: whether it is suspended, whether and why its circuit is open, what it has used of its
-        limits.
+        The account with its current state: whether it is suspended, whether and why its circuit is open, and the
+        use of its limits.
         """
         answered: types.Account = self._call("GET", f"/v1/accounts/{_segment(id)}", answer="json")
         return answered
@@ -133,8 +132,9 @@ class Operations:
     def replace_account(self, id: str, body: types.AccountRequest) -> types.Account:
         """Replace an account's settings (`PUT /v1/accounts/{id}`).
 
-        Fields that are not given take their defaults; the password or secret key stays unless one is given, or
-        the mail goes elsewhere. With `version`, only if it still is that one; 409 otherwise.
+        Absent fields take their defaults; the password or secret key is kept unless a new one is given or the
+        destination changes. With `version`, the change is made only if the account still has that version; 409
+        otherwise.
         """
         answered: types.Account = self._call("PUT", f"/v1/accounts/{_segment(id)}", answer="json", body=body)
         return answered
@@ -142,9 +142,9 @@ class Operations:
     def change_account(self, id: str, body: types.AccountRequest) -> types.Account:
         """Change an account (`PATCH /v1/accounts/{id}`).
 
-        Changes the fields given and leaves the rest. Another host, port, region, endpoint or base_url, and less
-        protection on the way, need the password or key again. With `version`, only if it still is that one; 409
-        otherwise.
+        Changes the given fields and leaves the others. A change of host, port, region, endpoint or base_url, and
+        any reduction of TLS protection, requires the password or key again. With `version`, the change is made
+        only if the account still has that version; 409 otherwise.
         """
         answered: types.Account = self._call(
             "PATCH",
@@ -158,16 +158,16 @@ class Operations:
         """Delete an account (`DELETE /v1/accounts/{id}`).
 
         409 while mail waits for it, while it is its tenant's default, while another account falls back to it, or,
-        unless `force` says otherwise, while a rule forwards by it.
+        unless `force` is set, while a rule forwards through it.
 
-        `force`: Also where rules forward by it: their mail fails until they are changed.
+        `force`: Delete it even if rules forward through it: their mail fails until they are changed.
         """
         self._call("DELETE", f"/v1/accounts/{_segment(id)}", answer="nothing", query={"force": force})
 
     def activate_account(self, id: str) -> types.Account:
         """Activate an account (`POST /v1/accounts/{id}/activate`).
 
-        Its held mail goes on.
+        Its mail is sent again.
         """
         answered: types.Account = self._call("POST", f"/v1/accounts/{_segment(id)}/activate", answer="json")
         return answered
@@ -175,7 +175,7 @@ class Operations:
     def suspend_account(self, id: str) -> types.Account:
         """Suspend an account (`POST /v1/accounts/{id}/suspend`).
 
-        Its mail stays where it is, on every node; mail is still accepted. What is on the wire finishes.
+        Its mail is not sent, on any node; mail is still accepted. Mail that is being transmitted is finished.
         """
         answered: types.Account = self._call("POST", f"/v1/accounts/{_segment(id)}/suspend", answer="json")
         return answered
@@ -183,8 +183,8 @@ class Operations:
     def test_account(self, id: str, body: Optional[types.AccountTestRequest] = None) -> types.AccountTest:
         """Test an account (`POST /v1/accounts/{id}/test`).
 
-        Connects, secures and signs in; with `to`, a test mail goes through the account as well. The answer is 200
-        also where a step fails: `ok` says so.
+        Connects, secures and signs in; with `to`, also sends a test mail through the account. The answer is 200
+        even if a step fails: see `ok`.
         """
         answered: types.AccountTest = self._call(
             "POST",
@@ -206,11 +206,11 @@ class Operations:
 
         For the admin key. Every call that changed a tenant, key, account, batch, suppression, template,
         recipient, signing key, webhook, mailbox, rule or contact, or removed messages, newest first. With
-        `format=jsonl`, or `Accept: application/x-ndjson`, all of it comes as JSON lines.
+        `format=jsonl`, or `Accept: application/x-ndjson`, the complete log is returned as JSON lines.
 
-        `tenant`: Only what was done to this tenant. `format`: `json` (default), or `jsonl` for all of it, one
-        entry a line. `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of
-        the page before.
+        `tenant`: Only changes to this tenant. `format`: `json` (default), or `jsonl` for the complete log, one
+        entry per line. `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to continue: the
+        `next_cursor` of the previous page.
         """
         answered: types.AuditList = self._call(
             "GET",
@@ -233,10 +233,10 @@ class Operations:
     def list_batches(self, *, limit: Optional[int] = None, cursor: Optional[str] = None) -> types.BatchList:
         """List batches (`GET /v1/batches`).
 
-        Those that have had messages, and those suspended before their first.
+        Batches that have had messages, and batches suspended before their first.
 
-        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
-        before.
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to continue: the `next_cursor` of the
+        previous page.
         """
         answered: types.BatchList = self._call(
             "GET",
@@ -253,7 +253,7 @@ class Operations:
     def get_batch(self, code: str) -> types.BatchProgress:
         """Show a batch (`GET /v1/batches/{code}`).
 
-        With how many of its messages stand where.
+        The batch, and how many of its messages are in each status.
         """
         answered: types.BatchProgress = self._call("GET", f"/v1/batches/{_segment(code)}", answer="json")
         return answered
@@ -261,7 +261,7 @@ class Operations:
     def activate_batch(self, code: str) -> types.Batch:
         """Activate a batch (`POST /v1/batches/{code}/activate`).
 
-        Its held mail goes on.
+        Its mail is sent again.
         """
         answered: types.Batch = self._call("POST", f"/v1/batches/{_segment(code)}/activate", answer="json")
         return answered
@@ -269,8 +269,8 @@ class Operations:
     def suspend_batch(self, code: str) -> types.Batch:
         """Suspend a batch (`POST /v1/batches/{code}/suspend`).
 
-        Its mail is held where it is, on every node, until the batch is activated. What is on the wire finishes.
-        The code need not have been used yet.
+        Its mail is not sent, on any node, until the batch is activated. Mail that is being transmitted is
+        finished. The code need not have been used yet.
         """
         answered: types.Batch = self._call("POST", f"/v1/batches/{_segment(code)}/suspend", answer="json")
         return answered
@@ -278,12 +278,12 @@ class Operations:
     def clean_up(self, *, older_than_seconds: Optional[int] = None) -> types.Cleanup:
         """Remove old messages (`POST /v1/cleanup`).
 
-        Those that ended and were reported more than `older_than_seconds` ago; the tenant's own
-        `report_retention_seconds`, or the gateway's, when absent. Those whose reports were given up stay for
-        `unreported_retention_days` at least. A call removes for at most 20 seconds and then says that there is
+        Messages that ended and were completely reported more than `older_than_seconds` ago; the tenant's own
+        `report_retention_seconds`, or the gateway's, when absent. Messages whose notifications were given up stay
+        for `unreported_retention_days` at least. A call runs for at most 20 seconds and then says that there is
         `more`.
 
-        `older_than_seconds`: How old they must be at least, up to 315,360,000; 0 for all.
+        `older_than_seconds`: The minimum age, up to 315,360,000; 0 for all.
         """
         answered: types.Cleanup = self._call(
             "POST",
@@ -302,10 +302,10 @@ class Operations:
     ) -> types.ContactList:
         """List contacts (`GET /v1/contacts`).
 
-        With `name`, the one of that name: neither case nor the amount of white space matters.
+        With `name`, only the contact with that name; case and white space do not matter.
 
-        `name`: Only the one of this name. `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on:
-        the `next_cursor` of the page before.
+        `name`: Only the one with this name. `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to
+        continue: the `next_cursor` of the previous page.
         """
         answered: types.ContactList = self._call(
             "GET",
@@ -327,7 +327,7 @@ class Operations:
     def create_contact(self, body: types.ContactRequest) -> types.Contact:
         """Create a contact (`POST /v1/contacts`).
 
-        409 where the id or the name is taken. Names are the same whatever their case and spacing.
+        409 if the id or the name is taken. Case and spacing of names do not matter.
         """
         answered: types.Contact = self._call("POST", "/v1/contacts", answer="json", body=body)
         return answered
@@ -335,7 +335,7 @@ class Operations:
     def get_contact(self, id: str) -> types.Contact:
         """Show a contact (`GET /v1/contacts/{id}`).
 
-        One entry of the directory that rules look names up in.
+        One name and its addresses.
         """
         answered: types.Contact = self._call("GET", f"/v1/contacts/{_segment(id)}", answer="json")
         return answered
@@ -343,8 +343,8 @@ class Operations:
     def change_contact(self, id: str, body: types.ContactRequest) -> types.Contact:
         """Change a contact (`PATCH /v1/contacts/{id}`).
 
-        Changes the fields given; `addresses` is replaced as a whole. With `version`, only if it still is that
-        one; 409 otherwise.
+        Changes the given fields; `addresses` is replaced as a list. With `version`, the change is made only if
+        the contact still has that version; 409 otherwise.
         """
         answered: types.Contact = self._call(
             "PATCH",
@@ -357,7 +357,7 @@ class Operations:
     def delete_contact(self, id: str) -> None:
         """Delete a contact (`DELETE /v1/contacts/{id}`).
 
-        Rules that look its name up find nobody from then on; mail that was sent on stays as it is.
+        Rules that look up its name find no address from then on; forwarded mail is not affected.
         """
         self._call("DELETE", f"/v1/contacts/{_segment(id)}", answer="nothing")
 
@@ -379,15 +379,15 @@ class Operations:
     ) -> types.MessageList:
         """List dead letters (`GET /v1/dead-letters`).
 
-        Failed messages whose retries ran out, newest first, each with its last `reason`, with the filters of `GET
-        /v1/messages` but `status`.
+        Failed messages whose retries are exhausted, newest first, each with its last `reason`, with the filters
+        of `GET /v1/messages` except `status`.
 
         `account`: Only those of this account. `batch`: Only those of this batch. `recipient`: Only those to this
         address. `tag`: Only those with this label. `request_id`: Only those that came with this request.
-        `provider_message_id`: Only the one that the relay calls so. `subject`: Only those whose subject contains
-        this, in any case. `error_code`: Only those whose failure has this code. `since`: Accepted at or after
-        this time. `until`: Accepted before this time. `limit`: How many, 1 to 500; 50 when absent. `cursor`:
-        Where to go on: the `next_cursor` of the page before.
+        `provider_message_id`: Only the message with this id of the relay. `subject`: Only those whose subject
+        contains this, in any case. `error_code`: Only those whose latest failure has this code, such as
+        `smtp_550`. `since`: Accepted at or after this time. `until`: Accepted before this time. `limit`: How
+        many, 1 to 500; 50 when absent. `cursor`: Where to continue: the `next_cursor` of the previous page.
         """
         answered: types.MessageList = self._call(
             "GET",
@@ -418,8 +418,8 @@ class Operations:
     def replay_dead_letters(self, body: types.ReplayRequest) -> types.ReplayResult:
         """Replay dead letters (`POST /v1/dead-letters/replay`).
 
-        Puts failed messages back in the queue with all their retries. One that cannot be replayed does not stop
-        the others.
+        Puts failed messages back in the queue with all their retries. A message that cannot be replayed does not
+        stop the others.
         """
         answered: types.ReplayResult = self._call("POST", "/v1/dead-letters/replay", answer="json", body=body)
         return answered
@@ -436,7 +436,7 @@ class Operations:
         All keys of your tenant, each with the DNS record to publish. Private halves are never shown.
 
         `domain`: Only those of this domain. `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where
-        to go on: the `next_cursor` of the page before.
+        to continue: the `next_cursor` of the previous page.
         """
         answered: types.SigningKeyList = self._call(
             "GET",
@@ -458,8 +458,8 @@ class Operations:
     def create_signing_key(self, body: types.SigningKeyRequest) -> types.SigningKey:
         """Create a signing key (`POST /v1/dkim`).
 
-        Publish `dns_record` as a TXT record at `dns_name`; receivers cannot verify what it signs before. 409
-        where domain and selector are taken.
+        Publish `dns_record` as a TXT record at `dns_name`; receivers cannot verify signatures before. 409 if
+        domain and selector are taken.
         """
         answered: types.SigningKey = self._call("POST", "/v1/dkim", answer="json", body=body)
         return answered
@@ -479,12 +479,12 @@ class Operations:
     def delete_signing_key(self, domain: str, selector: str) -> None:
         """Delete a signing key (`DELETE /v1/dkim/{domain}/{selector}`).
 
-        It cannot be had back. Leave its record published until the mail it signed has arrived, a few days.
+        This cannot be undone. Leave its record published for a few days, until the mail it signed has arrived.
         """
         self._call("DELETE", f"/v1/dkim/{_segment(domain)}/{_segment(selector)}", answer="nothing")
 
     def activate_signing_key(self, domain: str, selector: str) -> types.SigningKey:
-        """Let a key sign (`POST /v1/dkim/{domain}/{selector}/activate`).
+        """Activate a signing key (`POST /v1/dkim/{domain}/{selector}/activate`).
 
         Mail of its domain that is composed from now on is signed with it. Publish its record first.
         """
@@ -496,9 +496,9 @@ class Operations:
         return answered
 
     def suspend_signing_key(self, domain: str, selector: str) -> types.SigningKey:
-        """Stop a key from signing (`POST /v1/dkim/{domain}/{selector}/suspend`).
+        """Suspend a signing key (`POST /v1/dkim/{domain}/{selector}/suspend`).
 
-        Mail goes on without its signature; mail composed before keeps it.
+        Mail is sent without its signature; mail composed before keeps it.
         """
         answered: types.SigningKey = self._call(
             "POST",
@@ -508,11 +508,11 @@ class Operations:
         return answered
 
     def erase_address(self, body: types.EraseRequest) -> types.Erasure:
-        """Forget an address (`POST /v1/erase`).
+        """Erase an address (`POST /v1/erase`).
 
-        Removes it from the messages that have ended. Entries of the suppression list and of the directory of
-        recipients stay: delete them on their own. A call goes on for at most 20 seconds and then says that there
-        is `more`.
+        Removes it from the messages that have ended. Entries of the suppression list and of the recipient
+        directory stay: delete them separately. A call runs for at most 20 seconds and then says that there is
+        `more`.
         """
         answered: types.Erasure = self._call("POST", "/v1/erase", answer="json", body=body)
         return answered
@@ -526,13 +526,13 @@ class Operations:
     ) -> types.Feed:
         """Read the feed (`GET /v1/events`).
 
-        What happened to your messages, in order. Keep the `cursor` of what you have dealt with and give it as
-        `after`; after a crash you get the rest again, so compare `uid` and `sequence`. With `wait`, an answer
-        without news comes only after so many seconds. With `Accept: text/event-stream` the entries come as
-        server-sent events, whose `id` is the cursor.
+        The events of your messages, in order. Keep the `cursor` of the last entry you have processed and pass it
+        as `after`. After a crash some entries come again, so compare `uid` and `sequence`. With `wait`, an empty
+        answer comes only after that many seconds. With `Accept: text/event-stream` the entries come as server-
+        sent events, whose `id` is the cursor.
 
-        `after`: A cursor, or `now` for what comes from now on; when absent, all that is kept. `limit`: How many,
-        1 to 500; 50 when absent. `wait`: How many seconds to wait for news, at most 30.
+        `after`: A cursor, or `now` for entries from now on; when absent, all stored entries. `limit`: How many, 1
+        to 500; 50 when absent. `wait`: How many seconds to wait for new entries, at most 30.
         """
         answered: types.Feed = self._call(
             "GET",
@@ -553,12 +553,12 @@ class Operations:
     ) -> types.InboundList:
         """List inbound mail (`GET /v1/inbound`).
 
-        Newest first. Every filter given must hold. Unknown parameters are refused.
+        Newest first. A mail must match every filter. Unknown parameters are refused.
 
-        `mailbox`: Only those of this mailbox. `status`: Only those that stand so: `received`, `routing`,
+        `mailbox`: Only those of this mailbox. `status`: Only those with this status: `received`, `routing`,
         `routed`, `no_match`, `gone`, `waiting` or `dead`. `kind`: Only those of this kind: `bounce`, `delay`,
         `success`, `complaint`, `pec`, `auto_reply` or `ordinary`. `limit`: How many, 1 to 500; 50 when absent.
-        `cursor`: Where to go on: the `next_cursor` of the page before.
+        `cursor`: Where to continue: the `next_cursor` of the previous page.
         """
         answered: types.InboundList = self._call(
             "GET",
@@ -582,8 +582,8 @@ class Operations:
     def replay_inbound_all(self, body: types.InboundReplayRequest) -> types.InboundReplayed:
         """Replay inbound mail (`POST /v1/inbound/replay`).
 
-        Mail that is settled and fits the filter is looked at again, with all its tries and the rules of now. What
-        was sent because of it is not sent again. At most 1,000 of them at a time; `more` says whether to call
+        Settled mail that matches the filter is processed again, with all its tries and the current rules. What
+        was sent because of it is not sent again. At most 1,000 mails at a time; `more` says whether to call
         again.
         """
         answered: types.InboundReplayed = self._call("POST", "/v1/inbound/replay", answer="json", body=body)
@@ -592,16 +592,17 @@ class Operations:
     def get_inbound(self, id: str) -> types.Inbound:
         """Show an inbound mail (`GET /v1/inbound/{id}`).
 
-        With what was found in it, what was done, and how the messages stand that were sent because of it.
+        The mail with what it contained, what was done, and the status of the messages that were sent because of
+        it.
         """
         answered: types.Inbound = self._call("GET", f"/v1/inbound/{_segment(id)}", answer="json")
         return answered
 
     def get_inbound_attachment(self, id: str, index: int) -> bytes:
-        """Get a file of an inbound mail (`GET /v1/inbound/{id}/attachments/{index}`).
+        """Download a file of an inbound mail (`GET /v1/inbound/{id}/attachments/{index}`).
 
-        The bytes of one attachment as they came, to be saved: the answer never opens in a browser. `GET
-        /v1/inbound/{id}/content` lists the files.
+        The bytes of one attachment as they were received, as a download: the answer never opens in a browser.
+        `GET /v1/inbound/{id}/content` lists the files.
         """
         answered: bytes = self._call(
             "GET",
@@ -613,24 +614,23 @@ class Operations:
     def get_inbound_content(self, id: str) -> types.MailContent:
         """Read an inbound mail (`GET /v1/inbound/{id}/content`).
 
-        Its header fields and text, decoded, and what is attached.
+        The decoded header fields and text, and the list of attachments.
         """
         answered: types.MailContent = self._call("GET", f"/v1/inbound/{_segment(id)}/content", answer="json")
         return answered
 
     def preview_inbound(self, id: str) -> str:
-        """See an inbound mail (`GET /v1/inbound/{id}/preview`).
+        """Preview an inbound mail (`GET /v1/inbound/{id}/preview`).
 
-        Its html with the images it brings along. Served so that no script runs and nothing is fetched from
-        elsewhere.
+        The html with its embedded images. It is served so that no script runs and nothing is fetched.
         """
         answered: str = self._call("GET", f"/v1/inbound/{_segment(id)}/preview", answer="text")
         return answered
 
     def get_raw_inbound(self, id: str) -> bytes:
-        """Get an inbound mail itself (`GET /v1/inbound/{id}/raw`).
+        """Get the complete inbound mail (`GET /v1/inbound/{id}/raw`).
 
-        Its bytes as the server gave them. 404 where it could not be read, or is no longer kept.
+        Its bytes as the server delivered them. 404 if it could not be read, or is no longer stored.
         """
         answered: bytes = self._call("GET", f"/v1/inbound/{_segment(id)}/raw", answer="bytes")
         return answered
@@ -638,8 +638,8 @@ class Operations:
     def replay_inbound(self, id: str) -> types.Inbound:
         """Replay an inbound mail (`POST /v1/inbound/{id}/replay`).
 
-        It is looked at again, with all its tries and the rules of now. What was sent because of it is not sent
-        again. 409 while it is not settled, or where it has no bytes.
+        It is processed again, with all its tries and the current rules. What was sent because of it is not sent
+        again. 409 while it is not settled, or if its bytes are gone.
         """
         answered: types.Inbound = self._call("POST", f"/v1/inbound/{_segment(id)}/replay", answer="json")
         return answered
@@ -647,7 +647,7 @@ class Operations:
     def resolve_inbound(self, id: str) -> types.Inbound:
         """Resolve an inbound mail (`POST /v1/inbound/{id}/resolve`).
 
-        What it asked for is done: there are no more reminders of it.
+        Declares that it was dealt with: there are no more reminders of it.
         """
         answered: types.Inbound = self._call("POST", f"/v1/inbound/{_segment(id)}/resolve", answer="json")
         return answered
@@ -660,10 +660,10 @@ class Operations:
     ) -> types.MailboxList:
         """List mailboxes (`GET /v1/mailboxes`).
 
-        All watched mailboxes of your tenant, without their secrets, each with how the last look at it went.
+        All watched mailboxes of your tenant, without their secrets, each with the result of its last scan.
 
-        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to go on: the `next_cursor` of the
-        page before.
+        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to continue: the `next_cursor` of
+        the previous page.
         """
         answered: types.MailboxList = self._call(
             "GET",
@@ -680,8 +680,8 @@ class Operations:
     def create_mailbox(self, body: types.MailboxRequest, *, dry_run: Optional[bool] = None) -> types.Mailbox:
         """Create a mailbox (`POST /v1/mailboxes`).
 
-        It is watched within seconds. 409 where the id is taken, or another mailbox has the same host, username
-        and folder.
+        It is watched within seconds. 409 if the id is taken, or another mailbox has the same host, username and
+        folder.
 
         `dry_run`: Only check; store nothing.
         """
@@ -705,10 +705,10 @@ class Operations:
     def change_mailbox(self, id: str, body: types.MailboxRequest) -> types.Mailbox:
         """Change a mailbox (`PATCH /v1/mailboxes/{id}`).
 
-        Changes the fields given and leaves the rest; `null` gives a setting its default. With `version`, only if
-        it still is that one; 409 otherwise. Another host, username or folder is another place: it is read from
-        its `start`. Another host, port or proxy, and less protection on the way, need the password or token
-        again.
+        Changes the given fields and leaves the others; `null` resets a setting to its default. With `version`,
+        the change is made only if the mailbox still has that version; 409 otherwise. Another host, username or
+        folder is another mailbox to read: it is read from its `start`. A change of host, port or proxy, and any
+        reduction of TLS protection, requires the password or token again.
         """
         answered: types.Mailbox = self._call(
             "PATCH",
@@ -721,14 +721,14 @@ class Operations:
     def delete_mailbox(self, id: str) -> None:
         """Delete a mailbox (`DELETE /v1/mailboxes/{id}`).
 
-        With its rules, and all that is kept of its mail. Nothing happens to the mail on its server.
+        With its rules, and everything stored about its mail. The mail on its server is not touched.
         """
         self._call("DELETE", f"/v1/mailboxes/{_segment(id)}", answer="nothing")
 
     def activate_mailbox(self, id: str) -> types.Mailbox:
         """Activate a mailbox (`POST /v1/mailboxes/{id}/activate`).
 
-        It is read on from where reading ended: what came meanwhile is not missed.
+        Reading continues where it ended: mail that arrived meanwhile is not missed.
         """
         answered: types.Mailbox = self._call("POST", f"/v1/mailboxes/{_segment(id)}/activate", answer="json")
         return answered
@@ -736,7 +736,7 @@ class Operations:
     def suspend_mailbox(self, id: str) -> types.Mailbox:
         """Suspend a mailbox (`POST /v1/mailboxes/{id}/suspend`).
 
-        Nothing new is read from it. Mail that is here already is still dealt with.
+        Nothing new is read from it. Mail that was read before is still processed.
         """
         answered: types.Mailbox = self._call("POST", f"/v1/mailboxes/{_segment(id)}/suspend", answer="json")
         return answered
@@ -744,7 +744,7 @@ class Operations:
     def test_mailbox(self, id: str) -> types.MailboxTest:
         """Test a mailbox (`POST /v1/mailboxes/{id}/test`).
 
-        Connects, secures, signs in and opens the folder. The answer is 200 also where a step fails: `ok` says so.
+        Connects, secures, signs in and opens the folder. The answer is 200 even if a step fails: see `ok`.
         """
         answered: types.MailboxTest = self._call("POST", f"/v1/mailboxes/{_segment(id)}/test", answer="json")
         return answered
@@ -773,23 +773,23 @@ class Operations:
     ) -> types.MessageList:
         """List messages (`GET /v1/messages`).
 
-        Newest first. Every filter given must hold. Unknown parameters are refused. For one page some thousands
-        are looked at at most: where `next_cursor` is there, go on with it, also after a page with fewer messages
-        than asked for, or none.
+        Newest first. A message must match every filter. Unknown parameters are refused. A page examines some
+        thousands of messages at most: as long as there is a `next_cursor`, continue with it, even after a page
+        with fewer messages than requested, or none.
 
-        `q`: One text for all: an address or part of one, `@domain`, an id or uid, `<Message-ID>`, a failure's
-        code, words of the subject, or `tag:`, `subject:`, `to:`, `id:`, `external:`, `code:`, `status:`,
-        `outcome:`, `account:`, `batch:` before a value. Nothing is refused; `understood` says what it was taken
-        for. `status`: Only those in this state. `outcome`: Only those of which a recipient came to this after it
-        was sent. `held_by`: Only those that this holds back now: `any`, `tenant`, `batch:CODE`, `account:ID`,
-        `limit:ID`, `circuit:ID`, or `doubt` for those that wait for your word. `waiting`: Only those that wait to
-        be sent. `account`: Only those of this account. `batch`: Only those of this batch. `recipient`: Only those
-        to this address. `subject`: Only those whose subject contains this, in any case. `tag`: Only those with
-        this label. `request_id`: Only those that came with this request. `provider_message_id`: Only the one that
-        the relay calls so. `error_code`: Only those whose latest failure has this code, such as `smtp_550`.
-        `since`: Accepted at or after this time. `until`: Accepted before this time. `count`: Whether to count all
-        that match, up to 100,000. `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the
-        `next_cursor` of the page before.
+        `q`: One text for every search: an address or part of one, `@domain`, an id or uid, `<Message-ID>`, a
+        failure code, words of the subject, or `tag:`, `subject:`, `to:`, `id:`, `external:`, `code:`, `status:`,
+        `outcome:`, `account:`, `batch:` before a value. Nothing is refused; `understood` says how it was
+        interpreted. `status`: Only those in this state. `outcome`: Only those with a recipient that has this
+        outcome. `held_by`: Only those that this blocks now: `any`, `tenant`, `batch:CODE`, `account:ID`,
+        `limit:ID`, `circuit:ID`, or `doubt` for those that wait for your decision. `waiting`: Only those that
+        wait to be sent. `account`: Only those of this account. `batch`: Only those of this batch. `recipient`:
+        Only those to this address. `subject`: Only those whose subject contains this, in any case. `tag`: Only
+        those with this label. `request_id`: Only those that came with this request. `provider_message_id`: Only
+        the message with this id of the relay. `error_code`: Only those whose latest failure has this code, such
+        as `smtp_550`. `since`: Accepted at or after this time. `until`: Accepted before this time. `count`:
+        Whether to count all matching messages, up to 100,000. `limit`: How many, 1 to 500; 50 when absent.
+        `cursor`: Where to continue: the `next_cursor` of the previous page.
         """
         answered: types.MessageList = self._call(
             "GET",
@@ -831,19 +831,19 @@ class Operations:
         any_subject: Optional[bool] = None,
         idempotency_key: Optional[str] = None,
         on_doubt: Optional[Literal["resend", "hold"]] = None,
-    ) -> types.Receipt:
+    ) -> types.AcceptReceipt:
         """Send a mail (`POST /v1/messages`).
 
         The answer comes once the mail is durable. The same id or `Idempotency-Key` with the same body gives the
-        same answer again and sends nothing twice; with another body it is 409. A ready-made mail may come as
+        same answer again and sends nothing twice; with another body it is 409. A ready-made mail may be sent as
         `message/rfc822`, with the query of `POST /v1/messages/raw`.
 
-        `dry_run`: Only check; store nothing. Files are fetched: for four dry runs of a tenant at once, others are
-        503. `any_subject`: Take a subject as long as headers may be, where the tenant has set no bound of its
-        own. `idempotency_key`: Names this request, for repeats. `on_doubt`: `resend` or `hold` for mail that does
-        not say it itself.
+        `dry_run`: Only check; store nothing. Files are fetched, so at most four dry runs of a tenant run at once;
+        others are 503. `any_subject`: Accept a subject as long as headers may be, unless the tenant has set a
+        limit. `idempotency_key`: Identifies this request, so that a repeat is recognised. `on_doubt`: `resend` or
+        `hold` for messages that do not set it themselves.
         """
-        answered: types.Receipt = self._call(
+        answered: types.AcceptReceipt = self._call(
             "POST",
             "/v1/messages",
             answer="json",
@@ -865,12 +865,12 @@ class Operations:
     ) -> types.BatchResult:
         """Send many mails (`POST /v1/messages/batch`).
 
-        At most 1,000, whose mails have at most 64 MiB together once they are composed. `defaults` fills what a
+        At most 1,000, whose composed mails have at most 64 MiB together. `defaults` supplies fields that a
         message leaves out. A refused message does not stop the others.
 
-        `dry_run`: Only check; store nothing. `any_subject`: Take subjects as long as headers may be, where the
-        tenant has set no bound of its own. `idempotency_key`: Names this batch, for repeats. `on_doubt`: `resend`
-        or `hold` for mail that does not say it itself.
+        `dry_run`: Only check; store nothing. `any_subject`: Accept subjects as long as headers may be, unless the
+        tenant has set a limit. `idempotency_key`: Identifies this batch, so that a repeat is recognised.
+        `on_doubt`: `resend` or `hold` for messages that do not set it themselves.
         """
         answered: types.BatchResult = self._call(
             "POST",
@@ -900,20 +900,21 @@ class Operations:
         sensitive: Optional[bool] = None,
         dry_run: Optional[bool] = None,
         idempotency_key: Optional[str] = None,
-    ) -> types.Receipt:
+    ) -> types.AcceptReceipt:
         """Send a ready-made mail (`POST /v1/messages/raw`).
 
-        The body is an RFC 5322 mail, sent as it is but for the headers that every mail of Postway carries. Sender
-        and recipients are those in its headers, unless the query names them.
+        The body is an RFC 5322 mail. It is sent unchanged except for the headers that every mail of Postway
+        carries. Sender and recipients are those in its headers, unless the query names others.
 
-        `id`: Your own id of it, unique in your tenant. `account`: The account to send by. `from`: The envelope
-        sender, instead of the mail's. `to`: An envelope recipient, instead of the mail's; may be repeated.
-        `batch`: The batch it belongs to. `priority`: 0 to 3, or immediate, high, normal, low. `send_at`: Not
-        before this time. `expires_at`: Not after this time. `on_doubt`: `resend` or `hold` when the relay's last
-        answer is lost. `tag`: A label; may be repeated. `sensitive`: Hide it from every reader; removed once it
-        is sent. `dry_run`: Only check; store nothing. `idempotency_key`: Names this request, for repeats.
+        `id`: Your own id of the message, unique in your tenant. `account`: The account that sends it. `from`: The
+        envelope sender, instead of the mail's. `to`: An envelope recipient, instead of the mail's; may be
+        repeated. `batch`: The batch it belongs to. `priority`: 0 to 3, or immediate, high, normal, low.
+        `send_at`: Not before this time. `expires_at`: Not after this time. `on_doubt`: `resend` or `hold` if the
+        relay's final answer is lost. `tag`: A label; may be repeated. `sensitive`: Hide the content from every
+        reader, and remove it once the mail is sent. `dry_run`: Only check; store nothing. `idempotency_key`:
+        Identifies this request, so that a repeat is recognised.
         """
-        answered: types.Receipt = self._call(
+        answered: types.AcceptReceipt = self._call(
             "POST",
             "/v1/messages/raw",
             answer="json",
@@ -928,15 +929,15 @@ class Operations:
     def get_message(self, id: str) -> types.Message:
         """Show a message (`GET /v1/messages/{id}`).
 
-        Where it stands, its recipients with what became of each, and its attempts. 404 once it was removed.
+        Its status, its recipients with their outcomes, and its attempts. 404 once it was removed.
         """
         answered: types.Message = self._call("GET", f"/v1/messages/{_segment(id)}", answer="json")
         return answered
 
     def get_message_attachment(self, id: str, index: int) -> bytes:
-        """Get a file of the mail (`GET /v1/messages/{id}/attachments/{index}`).
+        """Download a file of the mail (`GET /v1/messages/{id}/attachments/{index}`).
 
-        The bytes of one attachment, to be saved: the answer never opens in a browser. `GET
+        The bytes of one attachment, as a download: the answer never opens in a browser. `GET
         /v1/messages/{id}/content` lists the files. 403 for a sensitive message.
         """
         answered: bytes = self._call(
@@ -949,8 +950,8 @@ class Operations:
     def cancel_message(self, id: str) -> types.SettledMessage:
         """Cancel a message (`POST /v1/messages/{id}/cancel`).
 
-        Stops a message that is not on the wire yet; 409 otherwise. One that some recipients have got already
-        stays `sent`, or `in_doubt` where they may have, and is not sent to the others.
+        Stops a message that is not being transmitted yet; 409 otherwise. If some recipients already have it, it
+        stays `sent`, or `in_doubt` if they may have it, and is not sent to the others.
         """
         answered: types.SettledMessage = self._call(
             "POST",
@@ -962,7 +963,7 @@ class Operations:
     def get_message_content(self, id: str) -> types.MailContent:
         """Read the mail (`GET /v1/messages/{id}/content`).
 
-        Its header fields and text, decoded, and what is attached.
+        The decoded header fields and text, and the list of attachments.
         """
         answered: types.MailContent = self._call("GET", f"/v1/messages/{_segment(id)}/content", answer="json")
         return answered
@@ -976,10 +977,10 @@ class Operations:
     ) -> types.EventList:
         """Show a message's history (`GET /v1/messages/{id}/events`).
 
-        Everything that happened to it, oldest first.
+        Its events, oldest first.
 
-        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to go on: the `next_cursor` of the
-        page before.
+        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to continue: the `next_cursor` of
+        the previous page.
         """
         answered: types.EventList = self._call(
             "GET",
@@ -989,15 +990,15 @@ class Operations:
         )
         return answered
 
-    def all_message_events(self, id: str, *, limit: Optional[int] = None) -> Iterator[types.Event]:
+    def all_message_events(self, id: str, *, limit: Optional[int] = None) -> Iterator[types.MessageEvent]:
         """Everything that `get_message_events` lists, fetched page by page; `limit` is the size of a page."""
         return self._each(f"/v1/messages/{_segment(id)}/events", {"limit": limit})
 
     def explain_message(self, id: str) -> types.Explanation:
-        """Explain what holds a message (`GET /v1/messages/{id}/explain`).
+        """Explain what a message waits for (`GET /v1/messages/{id}/explain`).
 
-        Every gate that is shut for it now: suspensions of its tenant, batch or account, used-up limits, an open
-        circuit, a busy destination, its schedule, its next retry, a doubt, an isolated node, its turn.
+        Every gate that is closed for it now: a suspension of its tenant, batch or account, a used-up limit, an
+        open circuit, a busy destination, its schedule, its next retry, a doubt, an isolated node, its turn.
         """
         answered: types.Explanation = self._call("GET", f"/v1/messages/{_segment(id)}/explain", answer="json")
         return answered
@@ -1005,8 +1006,8 @@ class Operations:
     def get_message_payload(self, id: str) -> bytes:
         """Get the submitted request (`GET /v1/messages/{id}/payload`).
 
-        As it came, for as long as the message is kept: JSON, or the mail that was handed over ready-made. Of a
-        message in a batch, the message alone. 403 for a sensitive message.
+        The request as it was received, for as long as the message is kept: JSON, or the ready-made mail. For a
+        message of a batch, the message alone. 403 for a sensitive message.
         """
         answered: bytes = self._call("GET", f"/v1/messages/{_segment(id)}/payload", answer="bytes")
         return answered
@@ -1020,10 +1021,10 @@ class Operations:
     ) -> types.PecReceiptList:
         """List a message's receipts (`GET /v1/messages/{id}/pec`).
 
-        Of certified mail (PEC): acceptance, delivery, failure. `/pec/export` gives them as evidence.
+        Receipts of certified mail (PEC): acceptance, delivery, failure. `/pec/export` returns them as evidence.
 
-        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
-        before.
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to continue: the `next_cursor` of the
+        previous page.
         """
         answered: types.PecReceiptList = self._call(
             "GET",
@@ -1040,35 +1041,34 @@ class Operations:
     def export_pec_receipts(self, id: str) -> bytes:
         """Export a message's receipts (`GET /v1/messages/{id}/pec/export`).
 
-        A zip with the mail as it was sent, each receipt as it came, and a manifest with times, signatures and
-        SHA-256 digests. 413 where all of it has more than 96 MiB: `/v1/inbound/{id}/raw` gives each receipt by
-        itself. 403 for a sensitive message.
+        A zip file with the mail as it was sent, each receipt as it was received, and a manifest with times,
+        signatures and SHA-256 digests. 413 if they have more than 96 MiB together: `/v1/inbound/{id}/raw` returns
+        each receipt by itself. 403 for a sensitive message.
         """
         answered: bytes = self._call("GET", f"/v1/messages/{_segment(id)}/pec/export", answer="bytes")
         return answered
 
     def preview_message(self, id: str) -> str:
-        """See the mail (`GET /v1/messages/{id}/preview`).
+        """Preview the mail (`GET /v1/messages/{id}/preview`).
 
-        Its html with the images it brings along. Served so that no script runs and nothing is fetched from
-        elsewhere.
+        The html with its embedded images. It is served so that no script runs and nothing is fetched.
         """
         answered: str = self._call("GET", f"/v1/messages/{_segment(id)}/preview", answer="text")
         return answered
 
     def get_raw_message(self, id: str) -> bytes:
-        """Get the mail itself (`GET /v1/messages/{id}/raw`).
+        """Get the complete mail (`GET /v1/messages/{id}/raw`).
 
-        The RFC 5322 bytes as they are sent. Bcc is never among the headers. 404 while it is not composed yet, and
-        403 for a sensitive message.
+        The RFC 5322 bytes as they are sent. Bcc is never among the headers. 404 while the mail is not composed
+        yet, 403 for a sensitive message.
         """
         answered: bytes = self._call("GET", f"/v1/messages/{_segment(id)}/raw", answer="bytes")
         return answered
 
     def reschedule_message(self, id: str, body: types.RescheduleRequest) -> types.SettledMessage:
-        """Give a message another time (`POST /v1/messages/{id}/reschedule`).
+        """Reschedule a message (`POST /v1/messages/{id}/reschedule`).
 
-        For one that waits for its `send_at`; 409 in any other state. A time that has passed is now.
+        For a message that waits for its `send_at`; 409 in any other state. A time in the past means now.
         """
         answered: types.SettledMessage = self._call(
             "POST",
@@ -1079,10 +1079,10 @@ class Operations:
         return answered
 
     def resolve_message(self, id: str, body: types.ResolveRequest) -> types.SettledMessage:
-        """Settle a message in doubt (`POST /v1/messages/{id}/resolve`).
+        """Resolve a message in doubt (`POST /v1/messages/{id}/resolve`).
 
-        The mail went out and the relay's answer was lost. Say that it was `sent`, that it `failed`, or `resend`
-        it. The word is about the recipients in doubt; others that are still open are sent to.
+        The mail was transmitted and the relay's answer was lost. Declare it `sent` or `failed`, or `resend` it.
+        This applies to the recipients in doubt; the message is sent to recipients that are still open.
         """
         answered: types.SettledMessage = self._call(
             "POST",
@@ -1095,9 +1095,9 @@ class Operations:
     def retry_message(self, id: str) -> types.SettledMessage:
         """Send a message now (`POST /v1/messages/{id}/retry`).
 
-        Puts a failed message back in the queue with all its retries, for the recipients that failed; an invalid
-        one has its files fetched anew; one that waits for its next attempt or for its `send_at` becomes due now.
-        409 in any other state.
+        Puts a failed message back in the queue with all its retries, for the recipients that failed. The files of
+        an invalid message are fetched again. A message that waits for its next attempt or its `send_at` becomes
+        due now. 409 in any other state.
         """
         answered: types.SettledMessage = self._call(
             "POST",
@@ -1111,8 +1111,8 @@ class Operations:
 
         For the admin key. The oldest first.
 
-        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to go on: the `next_cursor` of the
-        page before.
+        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to continue: the `next_cursor` of
+        the previous page.
         """
         answered: types.NodeList = self._call(
             "GET",
@@ -1136,8 +1136,8 @@ class Operations:
 
         All of them for the admin key, a tenant's own for its keys.
 
-        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to go on: the `next_cursor` of the
-        page before.
+        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to continue: the `next_cursor` of
+        the previous page.
         """
         answered: types.OutboxSourceList = self._call(
             "GET",
@@ -1152,10 +1152,10 @@ class Operations:
         return self._each("/v1/outbox", {"limit": limit})
 
     def get_overview(self) -> types.Overview:
-        """Show how the mail is doing (`GET /v1/overview`).
+        """Show the overview (`GET /v1/overview`).
 
-        Rates, the queue, times in queue, failures, and what is stuck. With `Accept: text/event-stream` it comes
-        anew every two seconds.
+        Rates, the queue, times in queue, failures, and what is blocked. With `Accept: text/event-stream` a new
+        overview comes every two seconds.
         """
         answered: types.Overview = self._call("GET", "/v1/overview", answer="json")
         return answered
@@ -1171,11 +1171,11 @@ class Operations:
     ) -> types.RecipientList:
         """List recipients (`GET /v1/recipients`).
 
-        Those that are not deleted. Every filter given must hold.
+        Recipients that are not deleted. A recipient must match every filter.
 
-        `address`: Only those with this address, in any case. `external_id`: Only the one that you call so.
+        `address`: Only those with this address, in any case. `external_id`: Only the one with this id of yours.
         `personal_number`: Only the one with this personal number. `limit`: How many, 1 to 500; 50 when absent.
-        `cursor`: Where to go on: the `next_cursor` of the page before.
+        `cursor`: Where to continue: the `next_cursor` of the previous page.
         """
         answered: types.RecipientList = self._call(
             "GET",
@@ -1204,7 +1204,7 @@ class Operations:
     ) -> types.KnownRecipient:
         """Create a recipient (`POST /v1/recipients`).
 
-        409 where the external id is taken.
+        409 if the external id is taken.
 
         `dry_run`: Only check; store nothing.
         """
@@ -1220,7 +1220,7 @@ class Operations:
     def get_recipient(self, id: str) -> types.KnownRecipient:
         """Show a recipient (`GET /v1/recipients/{id}`).
 
-        A deleted one has `deleted_at`; it is found by its id, and by yours until another has it.
+        A deleted recipient has `deleted_at`; it is found by its id, and by yours until another one has it.
         """
         answered: types.KnownRecipient = self._call("GET", f"/v1/recipients/{_segment(id)}", answer="json")
         return answered
@@ -1228,8 +1228,8 @@ class Operations:
     def change_recipient(self, id: str, body: types.RecipientRequest) -> types.KnownRecipient:
         """Change a recipient (`PATCH /v1/recipients/{id}`).
 
-        Changes the fields given; `null` takes external id, name or personal number away. With `version`, only if
-        it still is that one; 409 otherwise.
+        Changes the given fields; `null` removes external id, name or personal number. With `version`, the change
+        is made only if the recipient still has that version; 409 otherwise.
         """
         answered: types.KnownRecipient = self._call(
             "PATCH",
@@ -1242,7 +1242,7 @@ class Operations:
     def delete_recipient(self, id: str) -> None:
         """Delete a recipient (`DELETE /v1/recipients/{id}`).
 
-        Messages that name it are refused from now on, and those that wait are not sent. Its external id is free
+        Messages that name it are refused from now on, and waiting ones are not sent. Its external id is free
         again.
         """
         self._call("DELETE", f"/v1/recipients/{_segment(id)}", answer="nothing")
@@ -1256,10 +1256,10 @@ class Operations:
     ) -> types.RuleList:
         """List rules (`GET /v1/rules`).
 
-        In the order in which they are asked, mailbox by mailbox.
+        In the order of evaluation, mailbox by mailbox.
 
         `mailbox`: Only those of this mailbox. `limit`: How many, 1 to 500; all of them when absent. `cursor`:
-        Where to go on: the `next_cursor` of the page before.
+        Where to continue: the `next_cursor` of the previous page.
         """
         answered: types.RuleList = self._call(
             "GET",
@@ -1274,48 +1274,53 @@ class Operations:
         *,
         mailbox: Optional[str] = None,
         limit: Optional[int] = None,
-    ) -> Iterator[types.Rule]:
+    ) -> Iterator[types.InboundRule]:
         """Everything that `list_rules` lists, fetched page by page; `limit` is the size of a page."""
         return self._each("/v1/rules", {"mailbox": mailbox, "limit": limit})
 
-    def create_rule(self, body: types.RuleRequest) -> types.Rule:
+    def create_rule(self, body: types.RuleRequest) -> types.InboundRule:
         """Create a rule (`POST /v1/rules`).
 
-        Without a `position` it is asked last. It holds for mail that is dealt with from now on.
+        Without a `position` it is evaluated last. It applies to mail that is processed from now on.
         """
-        answered: types.Rule = self._call("POST", "/v1/rules", answer="json", body=body)
+        answered: types.InboundRule = self._call("POST", "/v1/rules", answer="json", body=body)
         return answered
 
     def try_rule(self, body: types.TrialRequest) -> types.RuleTrial:
-        """Try a rule (`POST /v1/rules/dry-run`).
+        """Test a rule (`POST /v1/rules/dry-run`).
 
-        Says whether its conditions hold for a mail, what its patterns find, and what would be done. Nothing is
+        Returns whether its conditions match a mail, what its patterns capture, and what would be done. Nothing is
         done.
         """
         answered: types.RuleTrial = self._call("POST", "/v1/rules/dry-run", answer="json", body=body)
         return answered
 
-    def get_rule(self, id: str) -> types.Rule:
+    def get_rule(self, id: str) -> types.InboundRule:
         """Show a rule (`GET /v1/rules/{id}`).
 
         One rule with its conditions and actions.
         """
-        answered: types.Rule = self._call("GET", f"/v1/rules/{_segment(id)}", answer="json")
+        answered: types.InboundRule = self._call("GET", f"/v1/rules/{_segment(id)}", answer="json")
         return answered
 
-    def change_rule(self, id: str, body: types.RuleRequest) -> types.Rule:
+    def change_rule(self, id: str, body: types.RuleRequest) -> types.InboundRule:
         """Change a rule (`PATCH /v1/rules/{id}`).
 
-        Changes the fields given and leaves the rest; `match` and `actions` are replaced as a whole. With
-        `version`, only if it still is that one; 409 otherwise.
+        Changes the given fields and leaves the others; `match` and `actions` are replaced as lists. With
+        `version`, the change is made only if the rule still has that version; 409 otherwise.
         """
-        answered: types.Rule = self._call("PATCH", f"/v1/rules/{_segment(id)}", answer="json", body=body)
+        answered: types.InboundRule = self._call(
+            "PATCH",
+            f"/v1/rules/{_segment(id)}",
+            answer="json",
+            body=body,
+        )
         return answered
 
     def delete_rule(self, id: str) -> None:
         """Delete a rule (`DELETE /v1/rules/{id}`).
 
-        Its reminders end. What it has sent on stays sent.
+        Its reminders end. Mail that it forwarded is not affected.
         """
         self._call("DELETE", f"/v1/rules/{_segment(id)}", answer="nothing")
 
@@ -1329,11 +1334,11 @@ class Operations:
     ) -> types.ScopedSuppressionList:
         """List scoped suppressions (`GET /v1/scoped-suppressions`).
 
-        Those of your tenant, or of the whole installation; those whose time is over left out.
+        Those of your tenant, or of the complete installation, without expired ones.
 
-        `stream`: Only those of this stream. `installation`: Those that hold for every tenant; for the admin key.
-        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
-        before.
+        `stream`: Only those of this stream. `installation`: Only those that apply to every tenant; for the admin
+        key. `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to continue: the `next_cursor` of the
+        previous page.
         """
         answered: types.ScopedSuppressionList = self._call(
             "GET",
@@ -1356,8 +1361,8 @@ class Operations:
     def create_scoped_suppression(self, body: types.ScopedSuppressionRequest) -> types.ScopedSuppression:
         """Suppress a part of the mail (`POST /v1/scoped-suppressions`).
 
-        To an address or a pattern of addresses, of one stream or of all. One that is there already is renewed.
-        For an address and all mail of your tenant use `POST /v1/suppressions`.
+        To an address or a pattern of addresses, of one stream or of all. An existing suppression is renewed. To
+        suppress all mail of your tenant to one address, use `POST /v1/suppressions`.
         """
         answered: types.ScopedSuppression = self._call(
             "POST",
@@ -1376,11 +1381,10 @@ class Operations:
     ) -> None:
         """Stop suppressing a part of the mail (`DELETE /v1/scoped-suppressions/{pattern}`).
 
-        404 where there is no such suppression: pattern, stream and whether it holds for every tenant must be the
-        same.
+        404 if there is no such suppression: pattern, stream and `installation` must be the same.
 
-        `stream`: The stream, where it is of one. `installation`: Whether it holds for every tenant; for the admin
-        key.
+        `stream`: The stream, if it applies to one. `installation`: Whether it applies to every tenant; for the
+        admin key.
         """
         self._call(
             "DELETE",
@@ -1390,11 +1394,11 @@ class Operations:
         )
 
     def rotate_secrets(self) -> types.Rotation:
-        """Seal stored secrets anew (`POST /v1/secrets/rotate`).
+        """Re-encrypt stored secrets (`POST /v1/secrets/rotate`).
 
-        For the admin key. After `POSTWAY_SECRET_KEY` was changed, with the old key in
+        For the admin key. Call this after `POSTWAY_SECRET_KEY` was changed, with the old key in
         `POSTWAY_SECRET_KEY_PREVIOUS`, on every node. Once nothing is `unreadable` or `busy`, the previous key is
-        needed only for links, codes and return paths that were made under it and are still out.
+        needed only for links, codes and return paths that were created under it and are still in use.
         """
         answered: types.Rotation = self._call("POST", "/v1/secrets/rotate", answer="json")
         return answered
@@ -1409,15 +1413,15 @@ class Operations:
         limit: Optional[int] = None,
         cursor: Optional[str] = None,
     ) -> types.Statistics:
-        """Show what was done (`GET /v1/statistics`).
+        """Show account statistics (`GET /v1/statistics`).
 
-        Counts by account and hour or day, also of messages that were removed since. An event counts in the hour
+        Counts by account and hour or day, including messages that were removed since. An event counts in the hour
         in which it happened.
 
-        `by`: `hour` (default) or `day`, in UTC. `since`: From the hour or day that this is in; when absent, a day
-        back by hour, 30 days back by day. `until`: Until before this time; now when absent. At most 31 days by
-        hour, 366 by day. `account`: Only this account. `limit`: How many, 1 to 500; all of them when absent.
-        `cursor`: Where to go on: the `next_cursor` of the page before.
+        `by`: `hour` (default) or `day`, in UTC. `since`: From the hour or day that contains this time; when
+        absent, one day back by hour, 30 days back by day. `until`: Before this time; now when absent. At most 31
+        days by hour, 366 by day. `account`: Only this account. `limit`: How many, 1 to 500; all of them when
+        absent. `cursor`: Where to continue: the `next_cursor` of the previous page.
         """
         answered: types.Statistics = self._call(
             "GET",
@@ -1440,9 +1444,9 @@ class Operations:
         return self._each("/v1/statistics", {"by": by, "since": since, "until": until, "account": account, "limit": limit})
 
     def get_stats(self) -> types.Stats:
-        """Show counts (`GET /v1/stats`).
+        """Show queue statistics (`GET /v1/stats`).
 
-        How many messages are in which state now, how old the oldest waiting ones are, and current rates. `GET
+        How many messages are in each status now, the age of the oldest waiting ones, and current rates. `GET
         /v1/statistics` has the past.
         """
         answered: types.Stats = self._call("GET", "/v1/stats", answer="json")
@@ -1451,10 +1455,10 @@ class Operations:
     def list_streams(self, *, limit: Optional[int] = None, cursor: Optional[str] = None) -> types.StreamList:
         """List streams (`GET /v1/streams`).
 
-        The kinds of mail that your tenant has named, by id.
+        The streams of your tenant, by id.
 
-        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
-        before.
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to continue: the `next_cursor` of the
+        previous page.
         """
         answered: types.StreamList = self._call(
             "GET",
@@ -1471,7 +1475,7 @@ class Operations:
     def create_stream(self, body: types.StreamRequest) -> types.Stream:
         """Create a stream (`POST /v1/streams`).
 
-        409 where the id is taken, or your tenant has as many streams as it may have.
+        409 if the id is taken, or your tenant has the maximum number of streams.
         """
         answered: types.Stream = self._call("POST", "/v1/streams", answer="json", body=body)
         return answered
@@ -1479,7 +1483,7 @@ class Operations:
     def get_stream(self, id: str) -> types.Stream:
         """Show a stream (`GET /v1/streams/{id}`).
 
-        One kind of mail, and whether readers can leave it.
+        The stream, and whether readers can unsubscribe from it.
         """
         answered: types.Stream = self._call("GET", f"/v1/streams/{_segment(id)}", answer="json")
         return answered
@@ -1487,7 +1491,8 @@ class Operations:
     def change_stream(self, id: str, body: types.StreamRequest) -> types.Stream:
         """Change a stream (`PATCH /v1/streams/{id}`).
 
-        Changes the fields given. With `version`, only if it still is that one; 409 otherwise.
+        Changes the given fields. With `version`, the change is made only if the stream still has that version;
+        409 otherwise.
         """
         answered: types.Stream = self._call("PATCH", f"/v1/streams/{_segment(id)}", answer="json", body=body)
         return answered
@@ -1495,8 +1500,8 @@ class Operations:
     def delete_stream(self, id: str) -> None:
         """Delete a stream (`DELETE /v1/streams/{id}`).
 
-        Its mail is mail of a batch of that name from then on. Readers who left it get none under its name all the
-        same.
+        From then on its mail belongs to an ordinary batch of that name. Readers who unsubscribed still get no
+        mail under its name.
         """
         self._call("DELETE", f"/v1/streams/{_segment(id)}", answer="nothing")
 
@@ -1508,10 +1513,10 @@ class Operations:
     ) -> types.SuppressionList:
         """List suppressed addresses (`GET /v1/suppressions`).
 
-        Addresses that get no mail of your tenant, in alphabetical order, those whose time is over left out.
+        Addresses that get no mail of your tenant, in alphabetical order, without expired entries.
 
-        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
-        before.
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to continue: the `next_cursor` of the
+        previous page.
         """
         answered: types.SuppressionList = self._call(
             "GET",
@@ -1521,15 +1526,15 @@ class Operations:
         )
         return answered
 
-    def all_suppressions(self, *, limit: Optional[int] = None) -> Iterator[types.Suppression]:
+    def all_suppressions(self, *, limit: Optional[int] = None) -> Iterator[types.SuppressionRecord]:
         """Everything that `list_suppressions` lists, fetched page by page; `limit` is the size of a page."""
         return self._each("/v1/suppressions", {"limit": limit})
 
     def create_suppression(self, body: types.SuppressionRequest) -> types.Suppressed:
         """Suppress addresses (`POST /v1/suppressions`).
 
-        One as `address`, answered with itself, or up to 1,000 as `addresses`, answered with a list. One that is
-        suppressed already is renewed.
+        One as `address`, answered with its entry, or up to 1,000 as `addresses`, answered with a list. An address
+        that is already suppressed is renewed.
         """
         answered: types.Suppressed = self._call("POST", "/v1/suppressions", answer="json", body=body)
         return answered
@@ -1537,7 +1542,7 @@ class Operations:
     def export_suppressions(self) -> str:
         """Export suppressed addresses (`GET /v1/suppressions/export`).
 
-        All of them as CSV with the columns `address,reason,note,created_at,expires_at`.
+        The complete list as CSV with the columns `address,reason,note,created_at,expires_at`.
         """
         answered: str = self._call("GET", "/v1/suppressions/export", answer="text")
         return answered
@@ -1552,9 +1557,8 @@ class Operations:
 
         A file of up to 16 MiB: CSV (`text/csv`) with the columns of an export, named in the first line or else
         `address,reason,note,expires_at`, or JSON lines (`application/x-ndjson`) with an object or an address
-        each. A line has at most 64 KiB, and 32 columns or 100 values. A line that is wrong is skipped, and the
-        answer lists it by its number. What comes as `application/octet-stream` is CSV, unless `format` says
-        otherwise.
+        each. A line has at most 64 KiB, and 32 columns or 100 values. A faulty line is skipped, and the answer
+        lists it by its number. `application/octet-stream` is read as CSV, unless `format` says otherwise.
 
         `format`: `csv` or `jsonl`, whatever the content type says.
         """
@@ -1568,24 +1572,24 @@ class Operations:
         )
         return answered
 
-    def get_suppression(self, address: str) -> types.Suppression:
+    def get_suppression(self, address: str) -> types.SuppressionRecord:
         """Check an address (`GET /v1/suppressions/{address}`).
 
-        200 with the particulars if it is suppressed, 404 if it is not.
+        200 with the entry if it is suppressed, 404 if it is not.
         """
-        answered: types.Suppression = self._call(
+        answered: types.SuppressionRecord = self._call(
             "GET",
             f"/v1/suppressions/{_segment(address)}",
             answer="json",
         )
         return answered
 
-    def change_suppression(self, address: str, body: types.SuppressionChange) -> types.Suppression:
+    def change_suppression(self, address: str, body: types.SuppressionChange) -> types.SuppressionRecord:
         """Change a suppression (`PATCH /v1/suppressions/{address}`).
 
-        `reason`, `note`, `expires_at`: what is given changes, `null` takes note and expiry away.
+        Changes `reason`, `note` and `expires_at` as given; `null` removes note and expiry.
         """
-        answered: types.Suppression = self._call(
+        answered: types.SuppressionRecord = self._call(
             "PATCH",
             f"/v1/suppressions/{_segment(address)}",
             answer="json",
@@ -1596,7 +1600,7 @@ class Operations:
     def delete_suppression(self, address: str) -> None:
         """Stop suppressing an address (`DELETE /v1/suppressions/{address}`).
 
-        Mail to it is sent again from now on. 404 where it is not on the list.
+        Mail to it is sent again from now on. 404 if it is not on the list.
         """
         self._call("DELETE", f"/v1/suppressions/{_segment(address)}", answer="nothing")
 
@@ -1608,10 +1612,10 @@ class Operations:
     ) -> types.TemplateList:
         """List templates (`GET /v1/templates`).
 
-        In their latest versions, without html and text.
+        The latest version of each, without html and text.
 
-        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
-        before.
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to continue: the `next_cursor` of the
+        previous page.
         """
         answered: types.TemplateList = self._call(
             "GET",
@@ -1628,7 +1632,7 @@ class Operations:
     def create_template(self, body: types.TemplateRequest) -> types.Template:
         """Create a template (`POST /v1/templates`).
 
-        In version 1; 409 where the name is taken.
+        As version 1; 409 if the name is taken.
         """
         answered: types.Template = self._call("POST", "/v1/templates", answer="json", body=body)
         return answered
@@ -1636,8 +1640,8 @@ class Operations:
     def preview_source(self, body: types.SourcePreviewRequest) -> types.Preview:
         """Preview a template that is not stored (`POST /v1/templates/preview`).
 
-        A template as for `POST /v1/templates`, which needs no name here, and `variables`. It may extend and
-        include stored ones. Nothing is stored.
+        A template as for `POST /v1/templates`, without a required name, and `variables`. It may extend and
+        include stored templates. Nothing is stored.
         """
         answered: types.Preview = self._call("POST", "/v1/templates/preview", answer="json", body=body)
         return answered
@@ -1645,9 +1649,9 @@ class Operations:
     def get_template(self, name: str, *, version: Optional[int] = None) -> types.Template:
         """Show a template (`GET /v1/templates/{name}`).
 
-        Its sources in the latest version, or in the one asked for.
+        The sources of the latest version, or of the requested one.
 
-        `version`: In this version; the latest when absent.
+        `version`: The version; the latest when absent.
         """
         answered: types.Template = self._call(
             "GET",
@@ -1658,10 +1662,11 @@ class Operations:
         return answered
 
     def put_template(self, name: str, body: types.TemplateRequest) -> types.Template:
-        """Make the next version of a template (`PUT /v1/templates/{name}`).
+        """Create the next version of a template (`PUT /v1/templates/{name}`).
 
-        Its first where there is none. The same as the latest once more makes nothing, and is answered 200 with
-        it. With `version`, only if that is still the latest; 409 otherwise.
+        The first if the template does not exist. If the body equals the latest version, nothing is created and
+        the answer is 200 with that version. With `version`, the change is made only if that is still the latest;
+        409 otherwise.
         """
         answered: types.Template = self._call(
             "PUT",
@@ -1674,15 +1679,15 @@ class Operations:
     def delete_template(self, name: str) -> None:
         """Delete a template (`DELETE /v1/templates/{name}`).
 
-        With all its versions. Messages accepted with it that are not composed yet become `invalid`.
+        All its versions. Messages accepted with it that are not composed yet become `invalid`.
         """
         self._call("DELETE", f"/v1/templates/{_segment(name)}", answer="nothing")
 
     def preview_template(self, name: str, body: types.PreviewRequest) -> types.Preview:
         """Preview a template (`POST /v1/templates/{name}/preview`).
 
-        Fills it in with `variables`, or with its `sample` where none are given. What a message made so would be
-        refused for is in `warnings`; a variable that is missing is 422 and names it.
+        Renders it with `variables`, or with its `sample` if none are given. `warnings` lists why such a message
+        would be refused; a missing variable is 422 and named.
         """
         answered: types.Preview = self._call(
             "POST",
@@ -1701,10 +1706,10 @@ class Operations:
     ) -> types.TemplateList:
         """List a template's versions (`GET /v1/templates/{name}/versions`).
 
-        The latest first, without html and text. The oldest go when there are more than 1,000.
+        The latest first, without html and text. Beyond 1,000 versions the oldest are removed.
 
-        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
-        before.
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to continue: the `next_cursor` of the
+        previous page.
         """
         answered: types.TemplateList = self._call(
             "GET",
@@ -1726,8 +1731,8 @@ class Operations:
     def get_own_tenant(self) -> types.Tenant:
         """Show your tenant (`GET /v1/tenant`).
 
-        The settings of the tenant that the key belongs to; an admin key names one with `X-Tenant`. They are
-        changed with the admin key.
+        The settings of the tenant that the key belongs to; an admin key names one with `X-Tenant`. Only the admin
+        key changes them.
         """
         answered: types.Tenant = self._call("GET", "/v1/tenant", answer="json")
         return answered
@@ -1737,8 +1742,8 @@ class Operations:
 
         All tenants with their settings, without secrets. For the admin key.
 
-        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
-        before.
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to continue: the `next_cursor` of the
+        previous page.
         """
         answered: types.TenantList = self._call(
             "GET",
@@ -1780,8 +1785,9 @@ class Operations:
     def change_tenant(self, id: str, body: types.TenantRequest) -> types.Tenant:
         """Change a tenant (`PATCH /v1/tenants/{id}`).
 
-        Merges what is given into what is there: `null` takes a setting back to its default, a token or password
-        that is not given stays. With `version`, only if it still is that one; 409 otherwise.
+        Merges the given fields into the tenant: `null` resets a setting to its default; a token or password that
+        is not given stays. With `version`, the change is made only if the tenant still has that version; 409
+        otherwise.
         """
         answered: types.Tenant = self._call("PATCH", f"/v1/tenants/{_segment(id)}", answer="json", body=body)
         return answered
@@ -1789,17 +1795,17 @@ class Operations:
     def delete_tenant(self, id: str, *, confirm: str) -> None:
         """Delete a tenant (`DELETE /v1/tenants/{id}`).
 
-        With all it has: mail, accounts, keys, suppressions. Say so by repeating its id in `confirm`. It cannot be
-        undone. The tenant `default` stays.
+        With everything it has: mail, accounts, keys, suppressions. Confirm by repeating its id in `confirm`. It
+        cannot be undone. The tenant `default` cannot be deleted.
 
-        `confirm`: Its id again.
+        `confirm`: The tenant's id, repeated.
         """
         self._call("DELETE", f"/v1/tenants/{_segment(id)}", answer="nothing", query={"confirm": confirm})
 
     def activate_tenant(self, id: str) -> types.Tenant:
         """Activate a tenant (`POST /v1/tenants/{id}/activate`).
 
-        Its held mail goes on.
+        Its mail is sent again.
         """
         answered: types.Tenant = self._call("POST", f"/v1/tenants/{_segment(id)}/activate", answer="json")
         return answered
@@ -1813,10 +1819,10 @@ class Operations:
     ) -> types.KeyList:
         """List keys (`GET /v1/tenants/{id}/keys`).
 
-        Never the keys themselves.
+        Without the keys themselves.
 
-        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to go on: the `next_cursor` of the
-        page before.
+        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to continue: the `next_cursor` of
+        the previous page.
         """
         answered: types.KeyList = self._call(
             "GET",
@@ -1831,9 +1837,9 @@ class Operations:
         return self._each(f"/v1/tenants/{_segment(id)}/keys", {"limit": limit})
 
     def create_key(self, id: str, body: types.KeyRequest) -> types.NewKeyView:
-        """Make a key (`POST /v1/tenants/{id}/keys`).
+        """Create a key (`POST /v1/tenants/{id}/keys`).
 
-        The answer holds the key, this once.
+        The answer contains the key, which is shown only once.
         """
         answered: types.NewKeyView = self._call(
             "POST",
@@ -1846,14 +1852,14 @@ class Operations:
     def revoke_key(self, id: str, key_id: str) -> None:
         """Revoke a key (`DELETE /v1/tenants/{id}/keys/{key_id}`).
 
-        It opens nothing any more: here at once, on other nodes within five seconds.
+        It stops working: here at once, on other nodes within five seconds.
         """
         self._call("DELETE", f"/v1/tenants/{_segment(id)}/keys/{_segment(key_id)}", answer="nothing")
 
     def suspend_tenant(self, id: str) -> types.Tenant:
         """Suspend a tenant (`POST /v1/tenants/{id}/suspend`).
 
-        All its mail is held where it is, on every node; mail is still accepted. What is on the wire finishes.
+        None of its mail is sent, on any node; mail is still accepted. Mail that is being transmitted is finished.
         """
         answered: types.Tenant = self._call("POST", f"/v1/tenants/{_segment(id)}/suspend", answer="json")
         return answered
@@ -1861,8 +1867,8 @@ class Operations:
     def verify_token(self, body: types.VerifyToken) -> types.VerifiedToken:
         """Verify a token (`POST /v1/tokens/verify`).
 
-        For tokens of an outbox with accounts. The answer is 200 also where the token is not good: `valid` says
-        so. 429 where you ask too often.
+        For tokens of an outbox with accounts. The answer is 200 even if the token is not valid: see `valid`. 429
+        if you ask too often.
         """
         answered: types.VerifiedToken = self._call("POST", "/v1/tokens/verify", answer="json", body=body)
         return answered
@@ -1877,8 +1883,8 @@ class Operations:
 
         The tenant's own `client_sync` is among them, if it has one.
 
-        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to go on: the `next_cursor` of the
-        page before.
+        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to continue: the `next_cursor` of
+        the previous page.
         """
         answered: types.WebhookList = self._call(
             "GET",
@@ -1895,7 +1901,7 @@ class Operations:
     def create_webhook(self, body: types.WebhookRequest) -> types.WebhookWithSecret:
         """Create a webhook (`POST /v1/webhooks`).
 
-        The secret in the answer is shown this once: it verifies that a call is ours. 409 where there are 100
+        The secret in the answer is shown only once: it verifies that a call is ours. 409 if there are 100
         already.
         """
         answered: types.WebhookWithSecret = self._call("POST", "/v1/webhooks", answer="json", body=body)
@@ -1912,8 +1918,9 @@ class Operations:
     def change_webhook(self, id: str, body: types.WebhookRequest) -> types.Webhook:
         """Change a webhook (`PATCH /v1/webhooks/{id}`).
 
-        Changes the fields given and leaves the rest. With `version`, only if it still is that one; 409 otherwise.
-        Switching it on clears `disabled_reason`; what waited for it goes on.
+        Changes the given fields and leaves the others. With `version`, the change is made only if the webhook
+        still has that version; 409 otherwise. Activating it clears `disabled_reason`, and pending notifications
+        are delivered.
         """
         answered: types.Webhook = self._call(
             "PATCH",
@@ -1926,7 +1933,7 @@ class Operations:
     def delete_webhook(self, id: str) -> None:
         """Delete a webhook (`DELETE /v1/webhooks/{id}`).
 
-        With what it was still to be told.
+        With its pending notifications.
         """
         self._call("DELETE", f"/v1/webhooks/{_segment(id)}", answer="nothing")
 
@@ -1938,12 +1945,12 @@ class Operations:
         limit: Optional[int] = None,
         cursor: Optional[str] = None,
     ) -> types.DeliveryList:
-        """List what a webhook was told (`GET /v1/webhooks/{id}/deliveries`).
+        """List a webhook's deliveries (`GET /v1/webhooks/{id}/deliveries`).
 
-        And what it is still to be told: those of the newest messages first, each with its latest call.
+        Delivered and pending notifications, those of the newest messages first, each with its latest call.
 
         `status`: Only those that are `pending`, `calling`, `waiting`, `acknowledged` or `dead`. `limit`: How
-        many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page before.
+        many, 1 to 500; 50 when absent. `cursor`: Where to continue: the `next_cursor` of the previous page.
         """
         answered: types.DeliveryList = self._call(
             "GET",
@@ -1964,10 +1971,10 @@ class Operations:
         return self._each(f"/v1/webhooks/{_segment(id)}/deliveries", {"status": status, "limit": limit})
 
     def resend_delivery(self, id: str, uid: str, sequence: int) -> types.Delivery:
-        """Tell a webhook again (`POST /v1/webhooks/{id}/deliveries/{uid}/{sequence}/resend`).
+        """Repeat a delivery (`POST /v1/webhooks/{id}/deliveries/{uid}/{sequence}/resend`).
 
-        Something that it has acknowledged, or that was given up. It is called as soon as possible, under the same
-        `webhook-id`. 409 while it is still to be told, and while the webhook is switched off.
+        For a notification that was acknowledged or given up. It is delivered as soon as possible, under the same
+        `webhook-id`. 409 while it is still pending, and while the webhook is inactive.
         """
         answered: types.Delivery = self._call(
             "POST",
@@ -1977,12 +1984,12 @@ class Operations:
         return answered
 
     def resend_deliveries(self, id: str, body: types.ResendDeliveriesRequest) -> types.ResentDeliveries:
-        """Tell a webhook again what was given up (`POST /v1/webhooks/{id}/resend`).
+        """Repeat missed deliveries (`POST /v1/webhooks/{id}/resend`).
 
-        All that was to be told in that time and is `dead`, or with `"which":"all"` all that is over. It is told
-        as soon as the webhook takes calls, in order for each message, each under its own `webhook-id`. What is
-        still to be told stays as it is, so a call may be repeated. A call goes on for at most 20 seconds and then
-        has a `next_cursor`. 409 while the webhook is switched off.
+        All notifications created in that time that are `dead`, or with `"which":"all"` all that are settled. They
+        are delivered as soon as the webhook accepts calls, in order for each message, each under its own
+        `webhook-id`. Pending ones are not changed, so a call may be repeated. A call runs for at most 20 seconds
+        and then returns a `next_cursor`. 409 while the webhook is inactive.
         """
         answered: types.ResentDeliveries = self._call(
             "POST",
@@ -1993,10 +2000,10 @@ class Operations:
         return answered
 
     def rotate_webhook_secret(self, id: str) -> types.WebhookWithSecret:
-        """Give a webhook a new secret (`POST /v1/webhooks/{id}/rotate`).
+        """Rotate a webhook's secret (`POST /v1/webhooks/{id}/rotate`).
 
-        Calls are signed with the new and the earlier one for a day, at most three at a time: put the new one in
-        place meanwhile. It is shown this once.
+        Calls are signed with the new and the earlier secrets for a day, at most three at a time, so that you can
+        replace it meanwhile. The new secret is shown only once.
         """
         answered: types.WebhookWithSecret = self._call(
             "POST",
@@ -2008,8 +2015,8 @@ class Operations:
     def test_webhook(self, id: str) -> types.WebhookTest:
         """Test a webhook (`POST /v1/webhooks/{id}/test`).
 
-        Calls it once with an event of the type `webhook.test`. The answer is 200 also where the call fails: `ok`
-        says so.
+        Calls it once with an event of the type `webhook.test`. The answer is 200 even if the call fails: see
+        `ok`.
         """
         answered: types.WebhookTest = self._call("POST", f"/v1/webhooks/{_segment(id)}/test", answer="json")
         return answered

@@ -5,6 +5,16 @@ from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, TypedDict,
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
 
+AcceptReceipt = TypedDict(
+    "AcceptReceipt",
+    {
+        "id": "str",
+        "uid": "str",
+        "status": "str",
+    },
+)
+"""The answer for a message that is durable."""
+
 Account = TypedDict(
     "Account",
     {
@@ -38,8 +48,8 @@ Account = TypedDict(
         "destinations": "Dict[str, DestinationLimit]",
         "retry": "Retry",
         "suspended": "bool",
-        "circuit": "NotRequired[Optional[Circuit]]",
-        "used": "NotRequired[Optional[Used]]",
+        "circuit": "NotRequired[Optional[OpenCircuit]]",
+        "used": "NotRequired[Optional[LimitUse]]",
         "version": "int",
         "created_at": "str",
         "updated_at": "str",
@@ -93,13 +103,13 @@ AccountRequest = TypedDict(
         "secret_access_key_set": "NotRequired[bool]",
         "api_key_set": "NotRequired[bool]",
         "suspended": "NotRequired[bool]",
-        "circuit": "NotRequired[Optional[Circuit]]",
-        "used": "NotRequired[Optional[Used]]",
+        "circuit": "NotRequired[Optional[OpenCircuit]]",
+        "used": "NotRequired[Optional[LimitUse]]",
         "created_at": "NotRequired[str]",
         "updated_at": "NotRequired[str]",
     },
 )
-"""An account to make or change. Unknown fields are refused."""
+"""An account to create or change. Unknown fields are refused."""
 
 AccountTest = TypedDict(
     "AccountTest",
@@ -109,7 +119,7 @@ AccountTest = TypedDict(
         "message": "NotRequired[Optional[str]]",
     },
 )
-"""How a trial went."""
+"""The result of a test."""
 
 AccountTestRequest = TypedDict(
     "AccountTestRequest",
@@ -118,7 +128,7 @@ AccountTestRequest = TypedDict(
         "from": "NotRequired[Optional[str]]",
     },
 )
-"""Whom to send a test mail."""
+"""The test mail to send."""
 
 AccountTestStep = TypedDict(
     "AccountTestStep",
@@ -129,7 +139,7 @@ AccountTestStep = TypedDict(
         "duration_ms": "int",
     },
 )
-"""One step of a trial."""
+"""One step of a test."""
 
 AlternativeRequest = TypedDict(
     "AlternativeRequest",
@@ -139,7 +149,7 @@ AlternativeRequest = TypedDict(
         "attach": "NotRequired[Optional[bool]]",
     },
 )
-"""A further form of the text."""
+"""An alternative form of the content."""
 
 Attachment = TypedDict(
     "Attachment",
@@ -158,7 +168,7 @@ Attachment = TypedDict(
         "inline": "NotRequired[Optional[bool]]",
     },
 )
-"""A file: its bytes, or where they are (`content`, `url`, `endpoint` or `path`, or all in one as `storage_path`)."""
+"""A file: its bytes, or their location (`content`, `url`, `endpoint` or `path`, or all in one as `storage_path`)."""
 
 Attempt = TypedDict(
     "Attempt",
@@ -222,7 +232,7 @@ BatchItem = TypedDict(
         "error": "NotRequired[Optional[ErrorBody]]",
     },
 )
-"""What became of one message of a batch: a `status`, or an `error`."""
+"""The result for one message of a batch: a `status`, or an `error`."""
 
 BatchList = TypedDict(
     "BatchList",
@@ -244,7 +254,7 @@ BatchProgress = TypedDict(
         "counted_all": "bool",
     },
 )
-"""A batch, with how far it is."""
+"""A batch and its progress."""
 
 BatchRequest = TypedDict(
     "BatchRequest",
@@ -263,7 +273,7 @@ BatchResult = TypedDict(
         "results": "List[BatchItem]",
     },
 )
-"""What became of a batch."""
+"""The result of a batch."""
 
 Bounce = TypedDict(
     "Bounce",
@@ -277,30 +287,6 @@ Bounce = TypedDict(
 )
 """A bounce."""
 
-Call = TypedDict(
-    "Call",
-    {
-        "at": "str",
-        "latency_ms": "int",
-        "status": "NotRequired[Optional[int]]",
-        "request": "str",
-        "answer": "str",
-    },
-)
-"""A call."""
-
-Circuit = TypedDict(
-    "Circuit",
-    {
-        "state": 'Literal["closed", "open"]',
-        "code": "NotRequired[Optional[str]]",
-        "reason": "NotRequired[Optional[str]]",
-        "since": "NotRequired[Optional[str]]",
-        "until": "NotRequired[Optional[str]]",
-    },
-)
-"""Whether an account is left alone."""
-
 Cleanup = TypedDict(
     "Cleanup",
     {
@@ -308,7 +294,7 @@ Cleanup = TypedDict(
         "more": "bool",
     },
 )
-"""What a cleanup did."""
+"""The result of a clean-up."""
 
 Contact = TypedDict(
     "Contact",
@@ -343,7 +329,7 @@ ContactRequest = TypedDict(
         "updated_at": "NotRequired[str]",
     },
 )
-"""A contact to make or change. Unknown fields are refused."""
+"""A contact to create or change. Unknown fields are refused."""
 
 ContentLimits = TypedDict(
     "ContentLimits",
@@ -355,7 +341,7 @@ ContentLimits = TypedDict(
         "auto_text": "bool",
     },
 )
-"""Bounds of composed mail."""
+"""Limits of composed mail."""
 
 ContentRequest = TypedDict(
     "ContentRequest",
@@ -367,7 +353,7 @@ ContentRequest = TypedDict(
         "auto_text": "NotRequired[Optional[bool]]",
     },
 )
-"""Bounds of composed mail."""
+"""Limits of composed mail."""
 
 Delivery = TypedDict(
     "Delivery",
@@ -380,10 +366,10 @@ Delivery = TypedDict(
         "created_at": "str",
         "next_at": "NotRequired[Optional[str]]",
         "settled_at": "NotRequired[Optional[str]]",
-        "last_call": "NotRequired[Optional[Call]]",
+        "last_call": "NotRequired[Optional[NotificationCall]]",
     },
 )
-"""Something a webhook was, or is to be, told."""
+"""A notification of a webhook, delivered or not."""
 
 DeliveryList = TypedDict(
     "DeliveryList",
@@ -418,7 +404,7 @@ EraseRequest = TypedDict(
         "address": "str",
     },
 )
-"""What to forget."""
+"""The address to erase."""
 
 Erasure = TypedDict(
     "Erasure",
@@ -429,7 +415,7 @@ Erasure = TypedDict(
         "more": "bool",
     },
 )
-"""What was forgotten."""
+"""The result of an erasure."""
 
 ErrorBody = TypedDict(
     "ErrorBody",
@@ -442,21 +428,10 @@ ErrorBody = TypedDict(
 )
 """What went wrong."""
 
-Event = TypedDict(
-    "Event",
-    {
-        "seq": "int",
-        "at": "str",
-        "type": "str",
-        "data": "Dict[str, Any]",
-    },
-)
-"""An entry of a message's history."""
-
 EventList = TypedDict(
     "EventList",
     {
-        "data": "List[Event]",
+        "data": "List[MessageEvent]",
         "next_cursor": "NotRequired[Optional[str]]",
     },
 )
@@ -471,7 +446,7 @@ Explanation = TypedDict(
         "next_at": "NotRequired[Optional[str]]",
     },
 )
-"""What holds a message."""
+"""Why a message is where it is."""
 
 Failure = TypedDict(
     "Failure",
@@ -495,7 +470,7 @@ FailureReason = TypedDict(
         "count": "int",
     },
 )
-"""Why messages failed."""
+"""A failure code and its frequency."""
 
 Feed = TypedDict(
     "Feed",
@@ -504,7 +479,7 @@ Feed = TypedDict(
         "next_cursor": "str",
     },
 )
-"""What came next."""
+"""The entries that follow."""
 
 FeedEntry = TypedDict(
     "FeedEntry",
@@ -519,7 +494,7 @@ FeedEntry = TypedDict(
         "data": "Dict[str, Any]",
     },
 )
-"""Something that happened to a message."""
+"""An event of a message."""
 
 FieldError = TypedDict(
     "FieldError",
@@ -539,7 +514,7 @@ FollowUpRequest = TypedDict(
         "times_max": "NotRequired[int]",
     },
 )
-"""Reminders of what was sent on."""
+"""Reminders of forwarded mail."""
 
 Gate = TypedDict(
     "Gate",
@@ -549,7 +524,7 @@ Gate = TypedDict(
         "until": "NotRequired[Optional[str]]",
     },
 )
-"""One thing that holds a message."""
+"""One thing that a message waits for."""
 
 Health = TypedDict(
     "Health",
@@ -558,7 +533,7 @@ Health = TypedDict(
         "warnings": "NotRequired[List[str]]",
     },
 )
-"""How the server feels."""
+"""The health of the server."""
 
 ImportResult = TypedDict(
     "ImportResult",
@@ -568,7 +543,7 @@ ImportResult = TypedDict(
         "errors": "List[WrongLine]",
     },
 )
-"""What became of an import."""
+"""The result of an import."""
 
 Inbound = TypedDict(
     "Inbound",
@@ -600,10 +575,10 @@ Inbound = TypedDict(
         "digest": "NotRequired[Optional[str]]",
         "result": "NotRequired[Optional[Dict[str, Any]]]",
         "messages": "List[SentOn]",
-        "events": "List[Event]",
+        "events": "List[MessageEvent]",
     },
 )
-"""A mail that came in, with what was found and done."""
+"""An inbound mail, with what it contained and what was done."""
 
 InboundList = TypedDict(
     "InboundList",
@@ -612,7 +587,7 @@ InboundList = TypedDict(
         "next_cursor": "NotRequired[Optional[str]]",
     },
 )
-"""Some mail that came in, and where to go on."""
+"""A page of inbound mail."""
 
 InboundReplayRequest = TypedDict(
     "InboundReplayRequest",
@@ -626,7 +601,7 @@ InboundReplayRequest = TypedDict(
         "limit": "NotRequired[Optional[int]]",
     },
 )
-"""Which mail to replay. Every condition given must hold. Unknown fields are refused."""
+"""The mail to replay. A mail must match every condition. Unknown fields are refused."""
 
 InboundReplayed = TypedDict(
     "InboundReplayed",
@@ -636,7 +611,24 @@ InboundReplayed = TypedDict(
         "at": "str",
     },
 )
-"""How many mails are looked at again."""
+"""The result of a replay."""
+
+InboundRule = TypedDict(
+    "InboundRule",
+    {
+        "id": "str",
+        "mailbox": "str",
+        "position": "int",
+        "active": "bool",
+        "match": "List[Dict[str, Any]]",
+        "actions": "List[Dict[str, Any]]",
+        "follow_up": "NotRequired[Optional[Dict[str, Any]]]",
+        "version": "int",
+        "created_at": "str",
+        "updated_at": "str",
+    },
+)
+"""A rule."""
 
 InboundSummary = TypedDict(
     "InboundSummary",
@@ -668,7 +660,7 @@ InboundSummary = TypedDict(
         "digest": "NotRequired[Optional[str]]",
     },
 )
-"""A mail that came in, as in lists."""
+"""An inbound mail, as in lists."""
 
 Key = TypedDict(
     "Key",
@@ -686,7 +678,7 @@ Key = TypedDict(
         "revoked_at": "NotRequired[Optional[str]]",
     },
 )
-"""An API key, without itself."""
+"""An API key, without the key itself."""
 
 KeyList = TypedDict(
     "KeyList",
@@ -708,7 +700,7 @@ KeyRequest = TypedDict(
         "allowed_recipients": "NotRequired[Optional[List[str]]]",
     },
 )
-"""A key to make. Unknown fields are refused."""
+"""A key to create. Unknown fields are refused."""
 
 KnownRecipient = TypedDict(
     "KnownRecipient",
@@ -725,7 +717,7 @@ KnownRecipient = TypedDict(
         "deleted_at": "NotRequired[Optional[str]]",
     },
 )
-"""Somebody a tenant writes to."""
+"""A recipient of the directory."""
 
 LargeFiles = TypedDict(
     "LargeFiles",
@@ -735,7 +727,17 @@ LargeFiles = TypedDict(
         "link_days": "NotRequired[Optional[int]]",
     },
 )
-"""What becomes of attachments too large to mail."""
+"""What to do with attachments too large to mail."""
+
+LimitUse = TypedDict(
+    "LimitUse",
+    {
+        "minute": "NotRequired[Optional[int]]",
+        "hour": "NotRequired[Optional[int]]",
+        "day": "NotRequired[Optional[int]]",
+    },
+)
+"""What counts against the limits now; null if there is no such limit."""
 
 Limits = TypedDict(
     "Limits",
@@ -746,7 +748,7 @@ Limits = TypedDict(
         "behavior": 'Literal["defer", "reject"]',
     },
 )
-"""How much an account may send, in any window of that length. 0: no limit."""
+"""How much an account may send in any window of that length. 0: no limit."""
 
 LimitsRequest = TypedDict(
     "LimitsRequest",
@@ -757,7 +759,7 @@ LimitsRequest = TypedDict(
         "behavior": 'NotRequired[Optional[Literal["defer", "reject"]]]',
     },
 )
-"""How much an account may send, in any window of that length. 0 and null: no limit."""
+"""How much an account may send in any window of that length. 0 and null: no limit."""
 
 MailContent = TypedDict(
     "MailContent",
@@ -802,7 +804,7 @@ MailHolder = TypedDict(
         "reason": "NotRequired[Optional[str]]",
     },
 )
-"""Something that holds mail."""
+"""Something that blocks mail."""
 
 Mailbox = TypedDict(
     "Mailbox",
@@ -851,7 +853,7 @@ MailboxBehind = TypedDict(
         "error": "NotRequired[Optional[str]]",
     },
 )
-"""A mailbox that needs a look."""
+"""A mailbox that needs attention."""
 
 MailboxList = TypedDict(
     "MailboxList",
@@ -903,7 +905,7 @@ MailboxRequest = TypedDict(
         "updated_at": "NotRequired[str]",
     },
 )
-"""A mailbox to make or change. Unknown fields are refused."""
+"""A mailbox to create or change. Unknown fields are refused."""
 
 MailboxTest = TypedDict(
     "MailboxTest",
@@ -913,7 +915,7 @@ MailboxTest = TypedDict(
         "duration_ms": "int",
     },
 )
-"""How a trial of a mailbox went."""
+"""The result of a mailbox test."""
 
 MailboxTestStep = TypedDict(
     "MailboxTestStep",
@@ -923,7 +925,7 @@ MailboxTestStep = TypedDict(
         "detail": "str",
     },
 )
-"""One step of a trial of a mailbox."""
+"""One step of a mailbox test."""
 
 Message = TypedDict(
     "Message",
@@ -967,7 +969,7 @@ Message = TypedDict(
         "eml_file_path": "NotRequired[Optional[str]]",
         "recipients": "List[Recipient]",
         "attempts": "List[Attempt]",
-        "events": "List[Event]",
+        "events": "List[MessageEvent]",
         "notifications": "List[Notification]",
     },
 )
@@ -982,6 +984,17 @@ MessageCount = TypedDict(
 )
 """How many messages match."""
 
+MessageEvent = TypedDict(
+    "MessageEvent",
+    {
+        "seq": "int",
+        "at": "str",
+        "type": "str",
+        "data": "Dict[str, Any]",
+    },
+)
+"""An event of a message's history."""
+
 MessageList = TypedDict(
     "MessageList",
     {
@@ -991,7 +1004,7 @@ MessageList = TypedDict(
         "understood": "NotRequired[Optional[List[UnderstoodTerm]]]",
     },
 )
-"""Some messages, and where to go on."""
+"""A page of messages."""
 
 MessageRequest = TypedDict(
     "MessageRequest",
@@ -1080,7 +1093,7 @@ Minute = TypedDict(
         "failed": "int",
     },
 )
-"""What happened in one minute."""
+"""The counts of one minute."""
 
 NamedMessage = TypedDict(
     "NamedMessage",
@@ -1089,7 +1102,7 @@ NamedMessage = TypedDict(
         "uid": "str",
     },
 )
-"""A message by its names."""
+"""A message by its ids."""
 
 NewKeyView = TypedDict(
     "NewKeyView",
@@ -1108,7 +1121,7 @@ NewKeyView = TypedDict(
         "key": "str",
     },
 )
-"""A key that was just made."""
+"""A key that was just created."""
 
 Node = TypedDict(
     "Node",
@@ -1148,7 +1161,19 @@ Notification = TypedDict(
         "settled_at": "NotRequired[Optional[str]]",
     },
 )
-"""Something a subscriber was, or is to be, told."""
+"""An event due to a subscriber, sent or not."""
+
+NotificationCall = TypedDict(
+    "NotificationCall",
+    {
+        "at": "str",
+        "latency_ms": "int",
+        "status": "NotRequired[Optional[int]]",
+        "request": "str",
+        "answer": "str",
+    },
+)
+"""A call."""
 
 OAuth = TypedDict(
     "OAuth",
@@ -1182,18 +1207,19 @@ OAuthRequest = TypedDict(
         "private_key": "NotRequired[Optional[str]]",
     },
 )
-"""A grant to make or change. Fields that are not given stay as they are."""
+"""A grant to create or change. Absent fields keep their values."""
 
 OpenCircuit = TypedDict(
     "OpenCircuit",
     {
-        "account": "str",
-        "code": "str",
-        "reason": "str",
-        "open_until": "str",
+        "state": "str",
+        "code": "NotRequired[Optional[str]]",
+        "reason": "NotRequired[Optional[str]]",
+        "since": "NotRequired[Optional[str]]",
+        "until": "NotRequired[Optional[str]]",
     },
 )
-"""An account at fault."""
+"""An account's circuit."""
 
 OutboxSource = TypedDict(
     "OutboxSource",
@@ -1212,7 +1238,7 @@ OutboxSource = TypedDict(
         "error": "NotRequired[Optional[str]]",
     },
 )
-"""A source."""
+"""An outbox source."""
 
 OutboxSourceList = TypedDict(
     "OutboxSourceList",
@@ -1243,7 +1269,7 @@ Overview = TypedDict(
         "last_hour": "List[Minute]",
     },
 )
-"""How a tenant's mail is doing."""
+"""The overview of a tenant's mail."""
 
 PecReceipt = TypedDict(
     "PecReceipt",
@@ -1279,7 +1305,7 @@ Preview = TypedDict(
         "warnings": "List[FieldError]",
     },
 )
-"""A mail as a template would make it."""
+"""A mail as a template would render it."""
 
 PreviewRequest = TypedDict(
     "PreviewRequest",
@@ -1288,17 +1314,7 @@ PreviewRequest = TypedDict(
         "version": "NotRequired[Optional[int]]",
     },
 )
-"""What to fill in. Unknown fields are refused."""
-
-Receipt = TypedDict(
-    "Receipt",
-    {
-        "id": "str",
-        "uid": "str",
-        "status": 'Literal["accepted", "validating", "ready", "scheduled", "sending", "sent", "failed", "invalid", "in_doubt", "suppressed", "cancelled", "expired", "captured", "valid"]',
-    },
-)
-"""What a client gets for a message that is durable now."""
+"""The values to render with. Unknown fields are refused."""
 
 Recipient = TypedDict(
     "Recipient",
@@ -1341,7 +1357,7 @@ RecipientRequest = TypedDict(
         "deleted_at": "NotRequired[Optional[str]]",
     },
 )
-"""A recipient to make or change. Unknown fields are refused."""
+"""A recipient to create or change. Unknown fields are refused."""
 
 RecipientUse = TypedDict(
     "RecipientUse",
@@ -1352,17 +1368,7 @@ RecipientUse = TypedDict(
         "email": "NotRequired[Optional[str]]",
     },
 )
-"""A recipient of your directory; at least one of the ids."""
-
-Remote = TypedDict(
-    "Remote",
-    {
-        "url": "str",
-        "path": "NotRequired[Optional[str]]",
-        "auth": "RemoteAuth",
-    },
-)
-"""Somewhere of the tenant's own to call."""
+"""A recipient of your directory; at least one of the ids is required."""
 
 RemoteAuth = TypedDict(
     "RemoteAuth",
@@ -1372,7 +1378,7 @@ RemoteAuth = TypedDict(
         "has_secret": "bool",
     },
 )
-"""How to sign in somewhere."""
+"""How to authenticate at an endpoint."""
 
 RemoteAuthRequest = TypedDict(
     "RemoteAuthRequest",
@@ -1384,7 +1390,7 @@ RemoteAuthRequest = TypedDict(
         "has_secret": "NotRequired[Optional[bool]]",
     },
 )
-"""How to sign in somewhere. Secrets are encrypted at rest and never shown again."""
+"""How to authenticate at an endpoint. Secrets are encrypted at rest and never shown again."""
 
 RemoteRequest = TypedDict(
     "RemoteRequest",
@@ -1394,7 +1400,17 @@ RemoteRequest = TypedDict(
         "auth": "NotRequired[Optional[RemoteAuthRequest]]",
     },
 )
-"""Somewhere of the tenant's own to call. With `PATCH`, what is not given stays."""
+"""An endpoint of the tenant's own. With `PATCH`, absent fields keep their values."""
+
+RemoteService = TypedDict(
+    "RemoteService",
+    {
+        "url": "str",
+        "path": "NotRequired[Optional[str]]",
+        "auth": "RemoteAuth",
+    },
+)
+"""An endpoint of the tenant's own."""
 
 ReplayItem = TypedDict(
     "ReplayItem",
@@ -1404,7 +1420,7 @@ ReplayItem = TypedDict(
         "error": "NotRequired[Optional[ErrorBody]]",
     },
 )
-"""What became of one message: a `status`, or an `error`."""
+"""The result for one message: a `status`, or an `error`."""
 
 ReplayRequest = TypedDict(
     "ReplayRequest",
@@ -1412,7 +1428,7 @@ ReplayRequest = TypedDict(
         "ids": "List[str]",
     },
 )
-"""Which messages to put back in the queue."""
+"""The messages to put back in the queue."""
 
 ReplayResult = TypedDict(
     "ReplayResult",
@@ -1422,7 +1438,7 @@ ReplayResult = TypedDict(
         "results": "List[ReplayItem]",
     },
 )
-"""What became of a replay."""
+"""The result of a replay."""
 
 Reply = TypedDict(
     "Reply",
@@ -1432,7 +1448,7 @@ Reply = TypedDict(
         "reply": "NotRequired[Optional[str]]",
     },
 )
-"""What a relay said."""
+"""A relay's reply."""
 
 RescheduleRequest = TypedDict(
     "RescheduleRequest",
@@ -1440,7 +1456,7 @@ RescheduleRequest = TypedDict(
         "send_at": "str",
     },
 )
-"""Another time for a message that waits for its own."""
+"""Another time for a waiting message."""
 
 ResendDeliveriesRequest = TypedDict(
     "ResendDeliveriesRequest",
@@ -1451,7 +1467,7 @@ ResendDeliveriesRequest = TypedDict(
         "cursor": "NotRequired[Optional[str]]",
     },
 )
-"""What to tell again."""
+"""The deliveries to repeat."""
 
 ResentDeliveries = TypedDict(
     "ResentDeliveries",
@@ -1460,7 +1476,7 @@ ResentDeliveries = TypedDict(
         "next_cursor": "NotRequired[Optional[str]]",
     },
 )
-"""What is told again."""
+"""The result of repeating deliveries."""
 
 ResolveRequest = TypedDict(
     "ResolveRequest",
@@ -1468,7 +1484,7 @@ ResolveRequest = TypedDict(
         "outcome": 'Literal["sent", "failed", "resend"]',
     },
 )
-"""An operator's word on a message in doubt."""
+"""An operator's decision on a message in doubt."""
 
 Retry = TypedDict(
     "Retry",
@@ -1502,29 +1518,12 @@ Rotation = TypedDict(
         "busy": "List[str]",
     },
 )
-"""What a rotation did."""
-
-Rule = TypedDict(
-    "Rule",
-    {
-        "id": "str",
-        "mailbox": "str",
-        "position": "int",
-        "active": "bool",
-        "match": "List[Dict[str, Any]]",
-        "actions": "List[Dict[str, Any]]",
-        "follow_up": "NotRequired[Optional[Dict[str, Any]]]",
-        "version": "int",
-        "created_at": "str",
-        "updated_at": "str",
-    },
-)
-"""A rule."""
+"""The result of a rotation."""
 
 RuleList = TypedDict(
     "RuleList",
     {
-        "data": "List[Rule]",
+        "data": "List[InboundRule]",
         "next_cursor": "NotRequired[Optional[str]]",
     },
 )
@@ -1545,7 +1544,7 @@ RuleRequest = TypedDict(
         "updated_at": "NotRequired[str]",
     },
 )
-"""A rule to make or change. Unknown fields are refused."""
+"""A rule to create or change. Unknown fields are refused."""
 
 RuleTrial = TypedDict(
     "RuleTrial",
@@ -1571,7 +1570,7 @@ ScopedSuppression = TypedDict(
         "expires_at": "NotRequired[Optional[str]]",
     },
 )
-"""Addresses that get no mail of some kind."""
+"""A suppression of a part of the mail."""
 
 ScopedSuppressionList = TypedDict(
     "ScopedSuppressionList",
@@ -1593,7 +1592,7 @@ ScopedSuppressionRequest = TypedDict(
         "expires_at": "NotRequired[Optional[str]]",
     },
 )
-"""What is not to be sent. Unknown fields are refused."""
+"""The mail to suppress. Unknown fields are refused."""
 
 SentOn = TypedDict(
     "SentOn",
@@ -1603,7 +1602,7 @@ SentOn = TypedDict(
         "status": 'NotRequired[Optional[Literal["accepted", "validating", "ready", "scheduled", "sending", "sent", "failed", "invalid", "in_doubt", "suppressed", "cancelled", "expired", "captured"]]]',
     },
 )
-"""A message that was sent because of a mail that came in."""
+"""A message that was sent because of an inbound mail."""
 
 SettledMessage = TypedDict(
     "SettledMessage",
@@ -1644,7 +1643,7 @@ SettledMessage = TypedDict(
         "metadata": "NotRequired[Optional[Dict[str, Any]]]",
     },
 )
-"""The message as it is then: whole for a key with the scope `read`, else its `uid` and `status`."""
+"""The message after the action: complete for a key with the scope `read`, otherwise its `uid` and `status`."""
 
 SigningKey = TypedDict(
     "SigningKey",
@@ -1678,7 +1677,7 @@ SigningKeyRequest = TypedDict(
         "algorithm": 'NotRequired[Optional[Literal["rsa", "ed25519"]]]',
     },
 )
-"""A signing key to make. Unknown fields are refused."""
+"""A signing key to create. Unknown fields are refused."""
 
 SourcePreviewRequest = TypedDict(
     "SourcePreviewRequest",
@@ -1693,7 +1692,7 @@ SourcePreviewRequest = TypedDict(
         "variables": "NotRequired[Optional[Dict[str, Any]]]",
     },
 )
-"""A template that is not stored, as for `POST /v1/templates`, and what to fill in. Unknown fields are refused."""
+"""A template that is not stored, as for `POST /v1/templates`, and the values to render with. Unknown fields are refused."""
 
 Statistics = TypedDict(
     "Statistics",
@@ -1720,7 +1719,7 @@ StatisticsRow = TypedDict(
         "average_queue_ms": "NotRequired[Optional[int]]",
     },
 )
-"""What one account did in one hour or day."""
+"""What one account did in one period."""
 
 Stats = TypedDict(
     "Stats",
@@ -1772,7 +1771,7 @@ StreamRequest = TypedDict(
         "updated_at": "NotRequired[str]",
     },
 )
-"""A stream to make or change. Unknown fields are refused."""
+"""A stream to create or change. Unknown fields are refused."""
 
 SubscriberBehind = TypedDict(
     "SubscriberBehind",
@@ -1783,20 +1782,7 @@ SubscriberBehind = TypedDict(
         "disabled_reason": "NotRequired[Optional[str]]",
     },
 )
-"""A webhook that needs a look."""
-
-Suppression = TypedDict(
-    "Suppression",
-    {
-        "address": "str",
-        "address_unicode": "NotRequired[Optional[str]]",
-        "reason": 'Literal["manual", "hard_bounce", "complaint", "unsubscribe"]',
-        "note": "NotRequired[Optional[str]]",
-        "created_at": "str",
-        "expires_at": "NotRequired[Optional[str]]",
-    },
-)
-"""An address that gets no mail."""
+"""A webhook that needs attention."""
 
 SuppressionChange = TypedDict(
     "SuppressionChange",
@@ -1809,16 +1795,29 @@ SuppressionChange = TypedDict(
         "created_at": "NotRequired[str]",
     },
 )
-"""What to change of a suppression. Unknown fields are refused."""
+"""The fields of a suppression to change. Unknown fields are refused."""
 
 SuppressionList = TypedDict(
     "SuppressionList",
     {
-        "data": "List[Suppression]",
+        "data": "List[SuppressionRecord]",
         "next_cursor": "NotRequired[Optional[str]]",
     },
 )
 """A page of suppressed addresses."""
+
+SuppressionRecord = TypedDict(
+    "SuppressionRecord",
+    {
+        "address": "str",
+        "address_unicode": "NotRequired[Optional[str]]",
+        "reason": "str",
+        "note": "NotRequired[Optional[str]]",
+        "created_at": "str",
+        "expires_at": "NotRequired[Optional[str]]",
+    },
+)
+"""An address that gets no mail."""
 
 SuppressionRequest = TypedDict(
     "SuppressionRequest",
@@ -1830,7 +1829,7 @@ SuppressionRequest = TypedDict(
         "expires_at": "NotRequired[Optional[str]]",
     },
 )
-"""Addresses to suppress: one, or many that share the rest. Unknown fields are refused."""
+"""Addresses to suppress: one, or several that share the other fields. Unknown fields are refused."""
 
 Template = TypedDict(
     "Template",
@@ -1871,7 +1870,7 @@ TemplateRequest = TypedDict(
         "created_at": "NotRequired[str]",
     },
 )
-"""A template to make. Unknown fields are refused; all sources together have at most 1 MiB."""
+"""A template to create. Unknown fields are refused; all sources together have at most 1 MiB."""
 
 TemplateSummary = TypedDict(
     "TemplateSummary",
@@ -1909,8 +1908,8 @@ Tenant = TypedDict(
         "retention_days": "NotRequired[Optional[int]]",
         "report_retention_seconds": "NotRequired[Optional[int]]",
         "unreported_retention_days": "NotRequired[Optional[int]]",
-        "client_sync": "NotRequired[Optional[Remote]]",
-        "attachment_endpoint": "NotRequired[Optional[Remote]]",
+        "client_sync": "NotRequired[Optional[RemoteService]]",
+        "attachment_endpoint": "NotRequired[Optional[RemoteService]]",
         "callback_form": 'Literal["event", "outbox", "batch"]',
         "large_files": "LargeFiles",
         "bounce_domain": "NotRequired[Optional[str]]",
@@ -1971,7 +1970,7 @@ TenantRequest = TypedDict(
         "updated_at": "NotRequired[str]",
     },
 )
-"""A tenant to make or change. Unknown fields are refused."""
+"""A tenant to create or change. Unknown fields are refused."""
 
 TimeInQueue = TypedDict(
     "TimeInQueue",
@@ -1992,7 +1991,7 @@ TrialRequest = TypedDict(
         "raw": "NotRequired[Optional[str]]",
     },
 )
-"""A rule and a mail to try it on. Unknown fields are refused."""
+"""A rule, and a mail to test it with. Unknown fields are refused."""
 
 TriedCondition = TypedDict(
     "TriedCondition",
@@ -2001,7 +2000,7 @@ TriedCondition = TypedDict(
         "why": "str",
     },
 )
-"""How a condition fared."""
+"""The result of one condition."""
 
 UnderstoodTerm = TypedDict(
     "UnderstoodTerm",
@@ -2010,7 +2009,7 @@ UnderstoodTerm = TypedDict(
         "value": "str",
     },
 )
-"""A part of a search, as it was understood."""
+"""A part of a search, as it was interpreted."""
 
 Unsubscribe = TypedDict(
     "Unsubscribe",
@@ -2019,17 +2018,7 @@ Unsubscribe = TypedDict(
         "mailto": "NotRequired[Optional[str]]",
     },
 )
-"""Where a reader gets off a list: either or both."""
-
-Used = TypedDict(
-    "Used",
-    {
-        "minute": "NotRequired[Optional[int]]",
-        "hour": "NotRequired[Optional[int]]",
-        "day": "NotRequired[Optional[int]]",
-    },
-)
-"""What counts against the limits now; null where there is none."""
+"""How a reader unsubscribes: either or both."""
 
 VerifiedToken = TypedDict(
     "VerifiedToken",
@@ -2042,7 +2031,7 @@ VerifiedToken = TypedDict(
         "consumed": "NotRequired[Optional[bool]]",
     },
 )
-"""What was found."""
+"""The result of a verification."""
 
 VerifyToken = TypedDict(
     "VerifyToken",
@@ -2053,7 +2042,7 @@ VerifyToken = TypedDict(
         "consume": "NotRequired[Optional[bool]]",
     },
 )
-"""What to verify."""
+"""The token to verify."""
 
 WarmUp = TypedDict(
     "WarmUp",
@@ -2118,7 +2107,7 @@ WebhookRequest = TypedDict(
         "updated_at": "NotRequired[str]",
     },
 )
-"""A webhook to make or change. Unknown fields are refused."""
+"""A webhook to create or change. Unknown fields are refused."""
 
 WebhookTest = TypedDict(
     "WebhookTest",
@@ -2129,7 +2118,7 @@ WebhookTest = TypedDict(
         "answer": "str",
     },
 )
-"""What came of a test call."""
+"""The result of a test call."""
 
 WebhookWithSecret = TypedDict(
     "WebhookWithSecret",
@@ -2149,7 +2138,7 @@ WebhookWithSecret = TypedDict(
         "secret": "str",
     },
 )
-"""A webhook with a secret that was made just now."""
+"""A webhook with a secret that was just generated."""
 
 WrongLine = TypedDict(
     "WrongLine",
@@ -2158,7 +2147,7 @@ WrongLine = TypedDict(
         "message": "str",
     },
 )
-"""A line that was left out."""
+"""A skipped line."""
 
 RuleAction = Dict[str, Any]
 """"""
@@ -2166,5 +2155,5 @@ RuleAction = Dict[str, Any]
 RuleCondition = Dict[str, Any]
 """"""
 
-Suppressed = Union[Suppression, SuppressionList]
-"""What was suppressed: the one that was given as `address`, or those of `addresses`."""
+Suppressed = Union[SuppressionRecord, SuppressionList]
+"""The answer: the one entry for `address`, or the entries for `addresses`."""

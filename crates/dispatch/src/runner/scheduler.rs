@@ -1,8 +1,8 @@
 //! Divides free capacity: turns and slots among tenants, and among the accounts of each tenant.
 //!
-//! Tenants take turns (`domain`'s `TenantTurns`), so that free slots are divided by weight. A bound on slots in use
-//! keeps some free for others: without it, mail that does not end, such as mail to a relay that hangs, would
-//! collect every slot turn by turn.
+//! Tenants take turns (`domain`'s `TenantTurns`), so that free slots are divided by weight. A bound on slots
+//! in use keeps some free for others: without it, mail that does not end, such as mail to a relay that hangs,
+//! would collect every slot turn by turn.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

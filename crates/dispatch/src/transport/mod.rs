@@ -1,9 +1,9 @@
 //! Transports: how a composed mail leaves.
 //!
-//! A transport takes an envelope and a body and returns a [`DeliveryResult`]: the reply to each recipient, and how
-//! the transaction ended. It asks the [`WireGate`] once, after the peer has everything but the final dot (for
-//! an API, before the request body). It goes on only if the gate has made the wire commit durable, so a crash
-//! can leave a message in doubt only if its wire commit is recorded.
+//! A transport takes an envelope and a body and returns a [`DeliveryResult`]: the reply to each recipient,
+//! and how the transaction ended. It asks the [`WireGate`] once, after the peer has everything but the final
+//! dot (for an API, before the request body). It goes on only if the gate has made the wire commit durable,
+//! so a crash can leave a message in doubt only if its wire commit is recorded.
 //!
 //! Transports know nothing about queues, leases or retries.
 

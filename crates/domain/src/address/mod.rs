@@ -1,9 +1,10 @@
 //! Email addresses: the addr-spec of an envelope and the mailbox of a header.
 //!
-//! [`EmailAddress`] is an RFC 5321 `NamedAddress` with the RFC 6531 extension (UTF-8); [`NamedAddress`] adds a display
-//! name. Both are parsed once, by intake, so that a value of these types can be written into an SMTP command
-//! or a header without another check. They never contain a control character. An address contains no white
-//! space and no invisible character, not even quoted, because nothing legitimate needs them and attacks do.
+//! [`EmailAddress`] is an RFC 5321 `NamedAddress` with the RFC 6531 extension (UTF-8); [`NamedAddress`] adds
+//! a display name. Both are parsed once, by intake, so that a value of these types can be written into an
+//! SMTP command or a header without another check. They never contain a control character. An address
+//! contains no white space and no invisible character, not even quoted, because nothing legitimate needs them
+//! and attacks do.
 //!
 //! The domain is stored in lower case and as A-labels (an address literal in its canonical form), so that two
 //! spellings of one domain are equal, hash alike and sort together; [`EmailAddress::to_unicode`] has the

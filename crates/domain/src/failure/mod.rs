@@ -1,10 +1,10 @@
 //! Why a send failed, in a form that can be stored, counted and acted on.
 //!
-//! A [`SendFailure`] has a stable machine code (`smtp_550`, `connect_timeout`), a [`FailureCategory`] for people and
-//! metrics, the [`FailurePhase`] it happened in, and a [`FailureSeverity`] that says what to do. SMTP replies are
-//! classified by reply code, enhanced code, phase and, if providers agree on nothing else, by wording; the
-//! table is in `classify`. Classification never fails: an unknown reply is `unknown`, and transient unless it
-//! is a 5xx.
+//! A [`SendFailure`] has a stable machine code (`smtp_550`, `connect_timeout`), a [`FailureCategory`] for
+//! people and metrics, the [`FailurePhase`] it happened in, and a [`FailureSeverity`] that says what to do.
+//! SMTP replies are classified by reply code, enhanced code, phase and, if providers agree on nothing else,
+//! by wording; the table is in `classify`. Classification never fails: an unknown reply is `unknown`, and
+//! transient unless it is a 5xx.
 
 use std::{borrow::Cow, fmt, io, str::FromStr};
 

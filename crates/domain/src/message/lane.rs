@@ -13,8 +13,8 @@ use crate::{
 /// The id of a lane in the store: 16 bytes, computed from the lane itself, so that all nodes agree without
 /// asking.
 ///
-/// The first bytes come from the tenant, the next ones from the account: the lanes of an account, and those of a
-/// tenant, are neighbours in every index that is led by the id ([`LaneRange`]).
+/// The first bytes come from the tenant, the next ones from the account: the lanes of an account, and those
+/// of a tenant, are neighbours in every index that is led by the id ([`LaneRange`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaneId([u8; 16]);
 
@@ -41,8 +41,8 @@ impl LaneId {
 
 /// The ids between which all lanes of an account, of a tenant, or of everybody lie.
 ///
-/// Two tenants, or two accounts, may share a range: their bytes are digests. Whoever walks a range checks the words of each
-/// lane that it finds there.
+/// Two tenants, or two accounts, may share a range: their bytes are digests. Whoever walks a range checks the
+/// words of each lane that it finds there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneRange {
     /// The lowest id that a lane of the range can have.
@@ -128,7 +128,8 @@ impl Lane {
         self.batch.as_ref().is_some_and(|batch| batch.as_str().starts_with(Self::ORDERED))
     }
 
-    /// This lane's id: bytes of its tenant, bytes of its account, then a truncated SHA-256 over all of its parts.
+    /// This lane's id: bytes of its tenant, bytes of its account, then a truncated SHA-256 over all of its
+    /// parts.
     pub fn id(&self) -> LaneId {
         let batch = self.batch.as_ref().map_or("", BatchCode::as_str);
         let mut hash = digest::Context::new(&digest::SHA256);
@@ -141,8 +142,8 @@ impl Lane {
         LaneId(id)
     }
 
-    /// The id that programs before schema step 19 give this lane: a digest without order. What waits under it is moved to
-    /// [`Lane::id`].
+    /// The id that programs before schema step 19 give this lane: a digest without order. What waits under it
+    /// is moved to [`Lane::id`].
     pub fn earlier_id(&self) -> LaneId {
         let mut hash = digest::Context::new(&digest::SHA256);
         let batch = self.batch.as_ref().map_or("", BatchCode::as_str);

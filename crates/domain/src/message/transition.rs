@@ -15,10 +15,10 @@
 //!  from accepted, validating, ready, scheduled                              ready, scheduled (some open)
 //! ```
 //!
-//! [`transition`] takes a state and an [`TransitionInput`] and returns the next state with its [`TransitionEffects`]:
-//! the events to append, what happens to the lease, whether a retry is used, and how open recipients end. It
-//! is total: every pair of state and input has an answer, which may be [`InvalidTransition`]. A test prints
-//! the complete table, and `ARCHITECTURE.md` shows that print.
+//! [`transition`] takes a state and an [`TransitionInput`] and returns the next state with its
+//! [`TransitionEffects`]: the events to append, what happens to the lease, whether a retry is used, and how
+//! open recipients end. It is total: every pair of state and input has an answer, which may be
+//! [`InvalidTransition`]. A test prints the complete table, and `ARCHITECTURE.md` shows that print.
 //!
 //! Every subsystem asks this table before it writes. The answer is computed outside the transaction, so the
 //! store's fence checks at the write that the message is still in the state that was asked about.

@@ -38,8 +38,8 @@ impl Default for HeavyWork {
 }
 
 impl HeavyWork {
-    /// Does work on this many bytes for a tenant; see [`run_heavy`]. Heavy work waits for a slot: what is built
-    /// from a request can be many times its size, so only a few large requests are worked on at once.
+    /// Does work on this many bytes for a tenant; see [`run_heavy`]. Heavy work waits for a slot: what is
+    /// built from a request can be many times its size, so only a few large requests are worked on at once.
     pub(crate) async fn run<R>(
         &self,
         tenant: &TenantId,

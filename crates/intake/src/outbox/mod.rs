@@ -1,10 +1,10 @@
 //! The outbox: mail that applications insert into a table of their own database, in their own transaction.
 //!
-//! A [`OutboxSource`] is such a database. One node at a time serves it, by a duty: it accepts pending rows through
-//! the [`Door`](crate::Door), each under its own id, and marks them in the transaction that read them. A
-//! crash in between leaves them pending; the next node accepts them again, and the door finds the existing
-//! message. So a row makes one message, however often it is taken. The outcome is written back from the
-//! tenant's feed, together with the feed position, in one transaction.
+//! A [`OutboxSource`] is such a database. One node at a time serves it, by a duty: it accepts pending rows
+//! through the [`Door`](crate::Door), each under its own id, and marks them in the transaction that read
+//! them. A crash in between leaves them pending; the next node accepts them again, and the door finds the
+//! existing message. So a row makes one message, however often it is taken. The outcome is written back from
+//! the tenant's feed, together with the feed position, in one transaction.
 //!
 //! A row that cannot be sent is marked `invalid` with the reason, and delays no other row. Notifications are
 //! hints, polling is the guarantee; no cursor decides which rows are taken, so the order in which ids commit

@@ -1,8 +1,8 @@
 //! SMTP submission: mail from programs that speak SMTP.
 //!
-//! A [`SmtpListener`] accepts connections in plain text (with STARTTLS if there is a certificate) and under TLS.
-//! Each session is one task: [`conversation`] decides, without any I/O, what each line means and how it is
-//! answered; `session` moves the bytes and watches the deadlines; `accept` hands a complete mail to the
+//! A [`SmtpListener`] accepts connections in plain text (with STARTTLS if there is a certificate) and under
+//! TLS. Each session is one task: [`conversation`] decides, without any I/O, what each line means and how it
+//! is answered; `session` moves the bytes and watches the deadlines; `accept` hands a complete mail to the
 //! [`Door`](crate::Door).
 //!
 //! Promises:

@@ -9,8 +9,8 @@
 //! happens to contain a boundary is encoded, so content never contains one.
 //!
 //! There is no field for Bcc: only the envelope names those recipients. Local parts outside ASCII are written
-//! to the header unchanged (RFC 6532) and set [`ComposedMail::smtputf8`]; domains are A-labels. Everything else
-//! is ASCII, except attached mails, which are not encoded.
+//! to the header unchanged (RFC 6532) and set [`ComposedMail::smtputf8`]; domains are A-labels. Everything
+//! else is ASCII, except attached mails, which are not encoded.
 
 use mail_builder::headers::date::Date;
 use postway_domain::address::NamedAddress;

@@ -1,9 +1,10 @@
 //! DKIM (RFC 6376, RFC 8463): keys, the DNS records that publish them, and signatures. It signs and does not
 //! verify.
 //!
-//! A [`DkimSigner`] is made once per key and shared. [`DkimSigner::sign`] reads a finished message and returns the
-//! `DKIM-SignatureCheck` field to put in front of it; the message itself is neither changed nor copied. Header and
-//! body are canonicalised as `relaxed`, which survives the changes that relays make to white space.
+//! A [`DkimSigner`] is made once per key and shared. [`DkimSigner::sign`] reads a finished message and
+//! returns the `DKIM-SignatureCheck` field to put in front of it; the message itself is neither changed nor
+//! copied. Header and body are canonicalised as `relaxed`, which survives the changes that relays make to
+//! white space.
 //!
 //! Every field that a mail program shows is signed, and the most important ones once more than they occur, so
 //! that a second `From` or `Subject` added in transit breaks the signature. Two keys make two signatures: a

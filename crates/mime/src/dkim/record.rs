@@ -17,8 +17,8 @@ pub fn dns_record(algorithm: Algorithm, public: &[u8]) -> String {
     format!("v=DKIM1; k={}; p={}", key_tag(algorithm), BASE64_STANDARD.encode(public))
 }
 
-/// Checks that a selector and a domain can be published and named in a signature; [`DkimSigner`](super::Signer)
-/// does too.
+/// Checks that a selector and a domain can be published and named in a signature;
+/// [`DkimSigner`](super::Signer) does too.
 pub fn check_names(selector: &str, domain: &str) -> Result<(), DkimError> {
     if !is_host_name(domain) || !domain.contains('.') {
         return Err(DkimError::Domain(domain.chars().take(NAME_OCTETS_MAX).collect()));

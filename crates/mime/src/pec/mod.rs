@@ -11,8 +11,8 @@
 //! `preavviso-errore-consegna` is a warning after 12 hours and a failure after 24: see [`DelayNotice`].
 //!
 //! [`verify`] verifies the S/MIME signature. The result is evidence, not a reason to drop a receipt. A
-//! signature proves the header only if [`CertifiedReceipt::unconfirmed`] returns `None`, because the header itself is
-//! not signed.
+//! signature proves the header only if [`CertifiedReceipt::unconfirmed`] returns `None`, because the header
+//! itself is not signed.
 //!
 //! No function fails: hostile input gives less information, in time linear in its size.
 

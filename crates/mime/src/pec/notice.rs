@@ -9,8 +9,8 @@
 //!    chose: words about 12 hours or about a further notice make it the first, because the first notice may
 //!    mention the 24 hours as well; else words about 24 hours make it the final one.
 //!
-//! If neither rule decides, it is [`DelayNotice::Undecided`] and counts as a warning: the caller treats the second
-//! notice about the same recipient as final.
+//! If neither rule decides, it is [`DelayNotice::Undecided`] and counts as a warning: the caller treats the
+//! second notice about the same recipient as final.
 
 /// Which notice it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //!
 //! [`resend`] adds a block of `ResentFields-` fields (RFC 5322, 3.6.6) in front of a mail that is otherwise
 //! unchanged: author, date and Message-ID stay the author's, so that replies, threads and the author's
-//! signature still work. Our own Message-ID is in `ResentFields-Message-ID`, our id in `X-Postway-ID`. The result
-//! must never be signed with a tenant's key: anybody can claim to be an author of the tenant's domain.
+//! signature still work. Our own Message-ID is in `ResentFields-Message-ID`, our id in `X-Postway-ID`. The
+//! result must never be signed with a tenant's key: anybody can claim to be an author of the tenant's domain.
 //! [`compose_around`] attaches a mail, octet for octet, to a new one.
 //!
 //! Received mail need not conform to SMTP. [`resend`] folds and encodes what no server would accept, and

@@ -16,7 +16,8 @@ use crate::wire::lines::{TextLines, are_short};
 /// A change to a ready-made mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RawChange {
-    /// It named no author with a valid address, so one was added; the original is in `X-OriginalMessage-From`.
+    /// It named no author with a valid address, so one was added; the original is in
+    /// `X-OriginalMessage-From`.
     FromCompleted,
     /// It had several `From` or `Sender` fields: the first valid one is used, the others are in
     /// `X-OriginalMessage-…`.

@@ -2,9 +2,9 @@
 //! beside it: fields for providers' APIs ([`dissected`]), the new text of a reply ([`reply`]), and a
 //! fingerprint that recognises repeats.
 //!
-//! Content that cannot be read is left out, and passed limits are listed in [`MailView::omitted`]. The html is
-//! as the author wrote it, except that images of the mail replace their `cid:` references as `data:` URLs. It
-//! must be shown in a sandbox that runs no script and fetches nothing.
+//! Content that cannot be read is left out, and passed limits are listed in [`MailView::omitted`]. The html
+//! is as the author wrote it, except that images of the mail replace their `cid:` references as `data:` URLs.
+//! It must be shown in a sandbox that runs no script and fetches nothing.
 
 pub mod dissected;
 pub mod reply;

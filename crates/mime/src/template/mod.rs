@@ -1,9 +1,9 @@
 //! Templates: a subject, an html or MJML body and a text, rendered with variables.
 //!
 //! A [`TemplateSource`] is a template as a tenant wrote it. A [`TemplateSet`] is a compiled template with all
-//! that it extends, includes and imports; it renders to a [`RenderedTemplate`], from which a message is composed. A
-//! part names another template without its part: `{% extends "base" %}` in an html part means the html part
-//! of `base`.
+//! that it extends, includes and imports; it renders to a [`RenderedTemplate`], from which a message is
+//! composed. A part names another template without its part: `{% extends "base" %}` in an html part means the
+//! html part of `base`.
 //!
 //! Html and MJML parts escape the values of variables, text and subject do not. A missing variable is an
 //! error that names it. Templates need not be trusted: each render is bounded in instructions, memory, output

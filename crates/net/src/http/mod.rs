@@ -1,8 +1,8 @@
 //! HTTP requests to URLs that users provide: attachments, endpoints, webhooks.
 //!
 //! Promises:
-//! - only http and https, and only addresses that the [`AddressGuard`](crate::Guard) allows; the checked address is
-//!   the one that is connected to, and every redirect is checked again;
+//! - only http and https, and only addresses that the [`AddressGuard`](crate::Guard) allows; the checked
+//!   address is the one that is connected to, and every redirect is checked again;
 //! - every wait is bounded: connecting, a silence and the whole exchange each have a deadline;
 //! - a response takes no more memory than its limit: a longer one is refused before it is read if it declares
 //!   its length, and otherwise while it is read. Nothing is decompressed;

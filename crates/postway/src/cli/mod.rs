@@ -1,5 +1,5 @@
-//! What commands, doctor and top share: the HTTP client, failures and their exit codes, printing, progress, and the
-//! reading of files, secrets and pages of a list.
+//! What commands, doctor and top share: the HTTP client, failures and their exit codes, printing, progress,
+//! and the reading of files, secrets and pages of a list.
 
 pub mod amount;
 pub mod client;

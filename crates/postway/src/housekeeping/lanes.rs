@@ -11,7 +11,8 @@ use super::{EVERY, HousekeepingDuties, cleanup};
 const LANES_MAX: Duration = Duration::from_millis(100);
 
 impl HousekeepingDuties {
-    /// Moves mail that waits in lanes under earlier ids to where claims find it, for as long as a round may take.
+    /// Moves mail that waits in lanes under earlier ids to where claims find it, for as long as a round may
+    /// take.
     pub(super) async fn move_misplaced(&self) -> Result<Duration, StoreError> {
         let (deadline, mut moved) = (Instant::now() + LANES_MAX, 0);
         loop {

@@ -53,8 +53,8 @@ const DURABILITY_EVERY: Duration = Duration::from_secs(60);
 /// How long a lease of a living node must have been seen past its expiry, by this node's monotonic clock.
 /// That is as long as a lease lasts, so it has expired even if the time of day was set meanwhile.
 const OUTSTAYED_FOR: Duration = Duration::from_secs(10 * 60);
-/// Gauges cost by the lanes in which mail waits. At most 1/MEASURE_SHARE of the time is spent on them, but they
-/// are refreshed at least every MEASURE_AFTER.
+/// Gauges cost by the lanes in which mail waits. At most 1/MEASURE_SHARE of the time is spent on them, but
+/// they are refreshed at least every MEASURE_AFTER.
 const MEASURE_SHARE: u32 = 20;
 const MEASURE_AFTER: Duration = Duration::from_secs(30);
 /// After the clock was set back: how many accounts one transaction searches for mail that is due too late.

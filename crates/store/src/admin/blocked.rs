@@ -1,7 +1,8 @@
 //! How much mail is blocked, and what blocks it besides suspensions: open circuits and used-up limits.
 //!
-//! All questions are about accounts and about lanes in which mail waits, never about single messages, so the cost
-//! does not depend on how many wait. Only counting reads messages, and it ends at [`SuspensionRecord::HELD_MAX`].
+//! All questions are about accounts and about lanes in which mail waits, never about single messages, so the
+//! cost does not depend on how many wait. Only counting reads messages, and it ends at
+//! [`SuspensionRecord::HELD_MAX`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,8 +32,8 @@ static LANES: MultiRow = MultiRow::new(
     1,
     ")",
 );
-/// Counts the waiting messages of some lanes, along the index of waiting messages, which MySQL has on a generated
-/// column.
+/// Counts the waiting messages of some lanes, along the index of waiting messages, which MySQL has on a
+/// generated column.
 pub(crate) static WAITING: MultiRowSql = MultiRowSql {
     sqlite: MultiRow::new(
         "SELECT COUNT(*) FROM (SELECT m.due_at FROM message m WHERE m.due_at IS NOT NULL AND m.lane IN (",

@@ -1,9 +1,9 @@
 //! Bytes outside the database: bodies too large for a row, and files that mail links to.
 //!
 //! Each content of a tenant is stored once, in a folder or in object storage. The database assigns the name
-//! before the blob is written ([`crate::BlobNameStore`]), and says when nothing refers to it any more; only then is
-//! it deleted. What [`BlobStorage::put`] returns is durable. What [`BlobStorage::get`] returns is what was put: a damaged
-//! blob is an error, never mail.
+//! before the blob is written ([`crate::BlobNameStore`]), and says when nothing refers to it any more; only
+//! then is it deleted. What [`BlobStorage::put`] returns is durable. What [`BlobStorage::get`] returns is
+//! what was put: a damaged blob is an error, never mail.
 
 mod disposition;
 mod error;

@@ -1,10 +1,10 @@
 //! The journal: events of messages, in the order in which they became visible.
 //!
-//! Each transaction collects the events it appends that subscribers may want ([`EventJournal::note`]), and writes
-//! them as one small page for each tenant before it commits ([`write`]): one insert per commit, however many
-//! events. Page ids are assigned before the commit, so a lower id may become visible later. Positions are
-//! assigned after the commit ([`sequence`]), under the lock of one row, so a reader that follows positions
-//! misses nothing. If a transaction fails, its collected events are dropped with it.
+//! Each transaction collects the events it appends that subscribers may want ([`EventJournal::note`]), and
+//! writes them as one small page for each tenant before it commits ([`write`]): one insert per commit,
+//! however many events. Page ids are assigned before the commit, so a lower id may become visible later.
+//! Positions are assigned after the commit ([`sequence`]), under the lock of one row, so a reader that
+//! follows positions misses nothing. If a transaction fails, its collected events are dropped with it.
 
 mod changes;
 pub(crate) mod event_row;

@@ -94,8 +94,8 @@ pub trait WorkStore: Send + Sync {
     /// The accounts that have work due now, and when the next message after that is due.
     async fn queue_state(&self, now: Time) -> Result<QueueState, StoreError>;
 
-    /// The accounts that may have new work since the last call. A hint: polling [`WorkStore::queue_state`] is the
-    /// guarantee.
+    /// The accounts that may have new work since the last call. A hint: polling [`WorkStore::queue_state`] is
+    /// the guarantee.
     async fn woken(&self) -> Vec<AccountKey>;
 }
 

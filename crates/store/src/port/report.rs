@@ -160,12 +160,12 @@ pub trait RetentionStore: Send + Sync {
         limit: u32,
     ) -> Result<ErasureCounts, StoreError>;
 
-    /// Moves mail that waits in lanes with earlier ids to the lanes in which claims find it, as far as one page of a
-    /// walk along the lanes goes. The next call continues behind it.
+    /// Moves mail that waits in lanes with earlier ids to the lanes in which claims find it, as far as one
+    /// page of a walk along the lanes goes. The next call continues behind it.
     async fn move_misplaced(&self) -> Result<LaneUpkeep, StoreError>;
 
-    /// Removes lanes to which no message has referred for long enough, and marks those to which none refers now, as
-    /// far as one page of a walk along the lanes goes. The next call continues behind it.
+    /// Removes lanes to which no message has referred for long enough, and marks those to which none refers
+    /// now, as far as one page of a walk along the lanes goes. The next call continues behind it.
     async fn retire_lanes(&self, now: Time) -> Result<LaneUpkeep, StoreError>;
 
     /// The hourly counters of a tenant's accounts, from `since` until before `until`.

@@ -8,7 +8,8 @@ use crate::{
     record::{ChangeResult, ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionScope},
 };
 
-/// A tenant's streams, and scoped suppressions. Operators change both through [`super::DirectoryStore::change`].
+/// A tenant's streams, and scoped suppressions. Operators change both through
+/// [`super::DirectoryStore::change`].
 #[async_trait]
 pub trait StreamStore: Send + Sync {
     /// A tenant's streams by id, after `after`.
@@ -36,7 +37,8 @@ pub trait StreamStore: Send + Sync {
         scope: &SuppressionScope,
     ) -> Result<Option<ScopedSuppression>, StoreError>;
 
-    /// Writes a reader's decision and its event in one transaction. [`ChangeResult::Already`] if nothing changes.
-    /// A reader who comes back undoes only what a reader did: a suppression that an operator added stays.
+    /// Writes a reader's decision and its event in one transaction. [`ChangeResult::Already`] if nothing
+    /// changes. A reader who comes back undoes only what a reader did: a suppression that an operator added
+    /// stays.
     async fn decide(&self, decision: ReaderDecision) -> Result<ChangeResult, StoreError>;
 }

@@ -1,10 +1,11 @@
 //! What a writer remembers of the lanes that it has stored.
 //!
-//! A lane is stored before its first message, and most messages go into lanes that are there. So a writer asks the database
-//! only for lanes that it does not remember. Housekeeping removes lanes to which no message refers, an hour after it has marked
-//! them. Storing a lane takes the mark away; a writer that relied on its memory for as long as that hour could store mail into a
-//! lane that is gone. So it believes what it remembers for a much shorter time, by the clock that marks go by and by the
-//! machine's own, which no one sets.
+//! A lane is stored before its first message, and most messages go into lanes that are there. So a writer
+//! asks the database only for lanes that it does not remember. Housekeeping removes lanes to which no message
+//! refers, an hour after it has marked them. Storing a lane takes the mark away; a writer that relied on its
+//! memory for as long as that hour could store mail into a lane that is gone. So it believes what it
+//! remembers for a much shorter time, by the clock that marks go by and by the machine's own, which no one
+//! sets.
 
 use std::{
     collections::HashMap,
@@ -13,7 +14,8 @@ use std::{
 
 use postway_domain::{LaneId, Time};
 
-/// How long a writer relies on having stored a lane. Housekeeping waits much longer than this and the longest transaction.
+/// How long a writer relies on having stored a lane. Housekeeping waits much longer than this and the longest
+/// transaction.
 pub(crate) const REMEMBERED_FOR: Duration = Duration::from_secs(10 * 60);
 /// How many lanes a writer remembers. Applications that make a lane for each mail do not fill the memory.
 const REMEMBERED_MAX: usize = 20_000;
@@ -27,7 +29,8 @@ pub(crate) struct LaneMemory {
 }
 
 impl LaneMemory {
-    /// Whether a lane has to be stored now, for a message that is accepted at this time; notes that it will be.
+    /// Whether a lane has to be stored now, for a message that is accepted at this time; notes that it will
+    /// be.
     pub fn note(&mut self, lane: LaneId, now: Instant, at: Time) -> bool {
         let is_recent = |(since, from): &(Instant, Time)| {
             now.saturating_duration_since(*since) < REMEMBERED_FOR

@@ -16,7 +16,8 @@ use crate::{
     record::ChangeResult,
 };
 
-/// The statements by which mail of these samples waits as an earlier program would have left it, with the row of its lane as well.
+/// The statements by which mail of these samples waits as an earlier program would have left it, with the row
+/// of its lane as well.
 fn as_before(samples: &[Sample], hex: fn(&str) -> String) -> String {
     let mut sql = String::new();
     for sample in samples {

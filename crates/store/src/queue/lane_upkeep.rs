@@ -1,12 +1,14 @@
-//! Keeping lanes in order: mail that waits under an earlier id is moved, and lanes to which no message refers are removed.
+//! Keeping lanes in order: mail that waits under an earlier id is moved, and lanes to which no message refers
+//! are removed.
 //!
-//! Claims and polls find an account's lanes by their ids ([`crate::sql::waiting_lanes`]). Programs before schema step 19 gave lanes
-//! ids without order. What waits under such an id is found here and moved, in slices: after an upgrade, while an older program
-//! is still at work, and when mail from before is replayed.
+//! Claims and polls find an account's lanes by their ids ([`crate::sql::waiting_lanes`]). Programs before
+//! schema step 19 gave lanes ids without order. What waits under such an id is found here and moved, in
+//! slices: after an upgrade, while an older program is still at work, and when mail from before is replayed.
 //!
-//! A lane is removed in two steps, because a transaction under way may be storing mail into it. A mark says since when no
-//! message refers to the lane; storing the lane takes the mark away ([`super::lane_memory`]). A lane that has had its mark for
-//! [`IDLE_FOR`] is removed. Both are walks along the ids that go on where the last call stopped.
+//! A lane is removed in two steps, because a transaction under way may be storing mail into it. A mark says
+//! since when no message refers to the lane; storing the lane takes the mark away ([`super::lane_memory`]). A
+//! lane that has had its mark for [`IDLE_FOR`] is removed. Both are walks along the ids that go on where the
+//! last call stopped.
 
 use std::{
     collections::HashMap,
@@ -175,7 +177,8 @@ pub(crate) async fn move_waiting(
     let mut moved = 0;
     for MisplacedLane { from, lane } in misplaced {
         let (from, tenant) = (from.as_bytes(), lane.tenant.as_str());
-        // The next message of a lane in order is taken only while none is being sent, which is asked of one id.
+        // The next message of a lane in order is taken only while none is being sent, which is asked of one
+        // id.
         if lane.is_ordered() && !session.rows(SENDING, values![tenant, from]).await?.is_empty() {
             continue;
         }
@@ -188,8 +191,8 @@ pub(crate) async fn move_waiting(
     Ok(usize::try_from(moved).unwrap_or(usize::MAX))
 }
 
-/// The next lanes to which no message refers. `keeps_earlier` leaves lanes with earlier ids alone: an older program remembers
-/// its lanes for good.
+/// The next lanes to which no message refers. `keeps_earlier` leaves lanes with earlier ids alone: an older
+/// program remembers its lanes for good.
 pub(crate) async fn find_idle(
     session: &mut dyn SqlSession,
     walks: &LaneWalks,

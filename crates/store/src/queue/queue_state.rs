@@ -1,7 +1,7 @@
 //! The poll: which accounts have work due now, and when the next message of the rest is due.
 //!
-//! It looks up two messages in each lane in which mail waits ([`crate::sql::waiting_lanes`]), and costs the same however many
-//! wait there.
+//! It looks up two messages in each lane in which mail waits ([`crate::sql::waiting_lanes`]), and costs the
+//! same however many wait there.
 
 use postway_domain::{LaneId, LaneRange, Time};
 
@@ -50,8 +50,8 @@ pub(crate) static HEADS: MultiRowSql = MultiRowSql {
          AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status = 8) ORDER BY m.due_lane, m.due_at"
     ),
 };
-/// The first message after now, of lanes that have others before: each lane by itself, so that the server starts there
-/// and does not read through what is due.
+/// The first message after now, of lanes that have others before: each lane by itself, so that the server
+/// starts there and does not read through what is due.
 macro_rules! later {
     ($from:literal) => {
         MultiRow::of_pieces(

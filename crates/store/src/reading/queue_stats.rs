@@ -1,9 +1,9 @@
 //! The state of the queue: messages in each status, and how long the due and the blocked ones have waited.
 //! The same for every SQL database.
 //!
-//! Writers keep the counts. Ages are read from the lanes in which mail waits and from accounts, with one index
-//! lookup each, so the cost does not depend on how many messages wait. Doubts on hold have no index, which every
-//! write would pay for: they are counted among the newest [`QueueStats::DOUBTS_MAX`] in doubt.
+//! Writers keep the counts. Ages are read from the lanes in which mail waits and from accounts, with one
+//! index lookup each, so the cost does not depend on how many messages wait. Doubts on hold have no index,
+//! which every write would pay for: they are counted among the newest [`QueueStats::DOUBTS_MAX`] in doubt.
 
 use postway_domain::{AccountSettings, LaneRange, LimitSpan, MessageStatus, TenantId, Time};
 
@@ -46,9 +46,9 @@ macro_rules! used {
         )
     };
 }
-/// Every account with mail due in these lanes: since when unblocked mail is due, and suspended mail; whether the
-/// circuit is open; its limit use; its settings. Each step reads what the one before leaves, and runs once for a
-/// lane: `$once` makes PostgreSQL and SQLite do so, and `$all` makes MySQL.
+/// Every account with mail due in these lanes: since when unblocked mail is due, and suspended mail; whether
+/// the circuit is open; its limit use; its settings. Each step reads what the one before leaves, and runs
+/// once for a lane: `$once` makes PostgreSQL and SQLite do so, and `$all` makes MySQL.
 macro_rules! due {
     ($once:literal, $all:literal, $first:literal, $lanes:literal, $integer:literal) => {
         MultiRow::new(

@@ -125,8 +125,8 @@ pub enum DirectoryChange {
     /// Removes expired suppressions, ended sessions past their time, expired links, and the remaining rows of
     /// deleted subscribers and mailboxes.
     Forget(Time),
-    /// Removes up to the given number of limit-use buckets that do not count any more. [`ChangeResult::Already`]
-    /// if none is left.
+    /// Removes up to the given number of limit-use buckets that do not count any more.
+    /// [`ChangeResult::Already`] if none is left.
     ForgetUse(Time, u32),
     /// After the clock went back: makes up to the given number of `ready` messages due immediately.
     /// [`ChangeResult::Already`] if none is left.
@@ -135,7 +135,8 @@ pub enum DirectoryChange {
     /// the account's given time, because a clock was ahead. [`ChangeResult::Already`] if none is left.
     PullBeyond(Vec<(AccountKey, Time)>, Time, u32),
     /// Makes messages due for preparation immediately whose time a clock that was ahead has set: those not
-    /// tried yet, and those whose next fetch is later than `latest`. [`ChangeResult::Already`] if none is left.
+    /// tried yet, and those whose next fetch is later than `latest`. [`ChangeResult::Already`] if none is
+    /// left.
     PullPreparation {
         /// The correct current time.
         now: Time,
@@ -149,7 +150,8 @@ pub enum DirectoryChange {
     ShiftUse(Time, i64),
     /// Counts limit use that is dated in the future as used now, because the clock was set back.
     RedateUse(Time),
-    /// Moves the debit of an unused permit to this time. [`ChangeResult::Stale`] if it does not count any more.
+    /// Moves the debit of an unused permit to this time. [`ChangeResult::Stale`] if it does not count any
+    /// more.
     RenewPermit(SendingPermit, Time),
 }
 

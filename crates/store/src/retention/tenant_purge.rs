@@ -97,9 +97,9 @@ pub(crate) fn statements() -> Vec<SqlText> {
     [SLICE, IS_DELETED, KEYS.sample().into()].into_iter().chain(OF_TENANT).chain(many).collect()
 }
 
-/// Removes a slice, and when no slice is left, the remaining rows. [`ChangeResult::Done`] while there may be more.
-/// The tenant's own row stays, because the name was used, and so does the audit log. Its lanes are removed later,
-/// as all lanes without messages are.
+/// Removes a slice, and when no slice is left, the remaining rows. [`ChangeResult::Done`] while there may be
+/// more. The tenant's own row stays, because the name was used, and so does the audit log. Its lanes are
+/// removed later, as all lanes without messages are.
 pub(crate) async fn purge(
     session: &mut dyn SqlSession,
     tenant: &TenantId,

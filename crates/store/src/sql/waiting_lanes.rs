@@ -1,11 +1,12 @@
 //! The lanes in which mail waits, found along the index of what waits.
 //!
-//! That index is led by the lane, and the ids of an account's lanes are neighbours in it ([`LaneRange`]). A walk looks up the
-//! next lane behind each one that it finds, whatever waits there, so it costs by the lanes with waiting mail and never by the
-//! lanes that were ever made ([ADR 28](../../../../docs/adr/0028-lanes-in-order-of-accounts.md)).
+//! That index is led by the lane, and the ids of an account's lanes are neighbours in it ([`LaneRange`]). A
+//! walk looks up the next lane behind each one that it finds, whatever waits there, so it costs by the lanes
+//! with waiting mail and never by the lanes that were ever made ([ADR
+//! 28](../../../../docs/adr/0028-lanes-in-order-of-accounts.md)).
 //!
-//! MySQL and MariaDB do not seek by a value of the row before. They read a short page of the index instead, and go on behind the
-//! last lane in it.
+//! MySQL and MariaDB do not seek by a value of the row before. They read a short page of the index instead,
+//! and go on behind the last lane in it.
 
 use postway_domain::{LaneId, LaneRange};
 
@@ -36,7 +37,8 @@ pub(crate) fn statements() -> Vec<SqlText> {
     vec![WALK, OF_ACCOUNT.sample().into()]
 }
 
-/// The lanes of a range in which mail waits, in the order of their ids; the words of each are still to be checked.
+/// The lanes of a range in which mail waits, in the order of their ids; the words of each are still to be
+/// checked.
 pub(crate) async fn waiting_lanes(
     session: &mut dyn SqlSession,
     range: LaneRange,

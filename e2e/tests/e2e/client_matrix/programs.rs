@@ -20,7 +20,8 @@ pub struct ClientProgram {
 pub enum ClientRun {
     /// By what its script is written for.
     Script(ClientScript),
-    /// Here: it is a library for Rust. It gets host, port and key of the SMTP door; what it says of the reply.
+    /// Here: it is a library for Rust. It gets host, port and key of the SMTP door; what it says of the
+    /// reply.
     Library(fn(&str, u16, &str) -> anyhow::Result<String>),
 }
 

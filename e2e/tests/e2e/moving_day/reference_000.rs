@@ -88,7 +88,8 @@ async fn an_outbox_on_mariadb_moves() -> anyhow::Result<()> {
     assert_eq!(report["undecided_rows"][0]["key"], json!(id(4)), "{report:#}");
     assert_eq!((stays(&report, "SENT"), stays(&report, "CALLING-SENT-CALLBACK")), (1, 1), "{report:#}");
 
-    // A file that is gone, one that is somebody else's, one that is elsewhere and an attachment that is gone stop everything.
+    // A file that is gone, one that is somebody else's, one that is elsewhere and an attachment that is gone
+    // stop everything.
     let mut attached = mail(12);
     attached["attachments"] = json!([payloads.join("gone.pdf")]);
     std::fs::write(payloads.join("12.json"), attached.to_string())?;

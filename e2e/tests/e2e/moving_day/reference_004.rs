@@ -17,7 +17,8 @@ fn outbox_id(number: u32) -> String {
     format!("5d1f7c1e-0000-4000-8000-1{number:011}")
 }
 
-/// The tables in the spelling of the programs, and rows in every status. `quote` is how the database quotes names.
+/// The tables in the spelling of the programs, and rows in every status. `quote` is how the database quotes
+/// names.
 fn filled(text: &str, quote: char) -> String {
     let columns = |names: &str| {
         names.split(' ').map(|name| format!("{quote}{name}{quote}")).collect::<Vec<_>>().join(", ")

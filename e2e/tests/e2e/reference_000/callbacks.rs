@@ -1,4 +1,5 @@
-//! The callbacks of the last four states: what is said, what acknowledges, and what a crash or a stop in a call leaves.
+//! The callbacks of the last four states: what is said, what acknowledges, and what a crash or a stop in a
+//! call leaves.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use tokio::time::Instant;
 
 use super::{EMAILS, Moved, id};
 
-/// A silent node is taken for dead after ten seconds. Who stopped in order keeps nobody waiting: half of that is plenty.
+/// A silent node is taken for dead after ten seconds. Who stopped in order keeps nobody waiting: half of that
+/// is plenty.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 /// Requirements 5, 8, 25, 37, 39, 41.
@@ -33,7 +35,8 @@ async fn a_kill_during_the_call_leaves_its_trace_and_only_success_acknowledges()
     let url = moved.url.clone();
     moved.gateway.launch(&[("POSTWAY_DATABASE_URL", url.as_str()), ALLOW_LOOPBACK]).await?;
     receiver.wait_for(2, PATIENCE).await;
-    // The second is answered by a redirect, which is not followed and acknowledges nothing; the third by a 204.
+    // The second is answered by a redirect, which is not followed and acknowledges nothing; the third by a
+    // 204.
     let taken = moved.reaches(&id(1), "SENT-ACKNOWLEDGED").await?;
     let words = moved.history(&id(1))?;
     let calls = words.iter().filter(|word| *word == "CALLING-SENT-CALLBACK").count();

@@ -45,8 +45,8 @@ async fn a_path_is_a_file_or_null() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Relative paths are below the folder that is open to the tenant; a mail whose file comes too late goes when it is requeued.
-/// Requirements 32, 43.
+/// Relative paths are below the folder that is open to the tenant; a mail whose file comes too late goes when
+/// it is requeued. Requirements 32, 43.
 #[tokio::test]
 async fn attachments_by_relative_path_and_name_and_a_file_that_comes_late() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;

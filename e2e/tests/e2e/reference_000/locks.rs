@@ -100,8 +100,8 @@ async fn look_ups_by_status_and_by_id_read_little_of_a_grown_table() -> anyhow::
     Ok(())
 }
 
-/// `UPDATE … WHERE id = ? AND status = ?`: of those who change a mail at once one does, and who comes too late is told so.
-/// Requirements 20, 21.
+/// `UPDATE … WHERE id = ? AND status = ?`: of those who change a mail at once one does, and who comes too
+/// late is told so. Requirements 20, 21.
 #[tokio::test]
 async fn of_many_who_change_a_mail_at_once_one_does_and_a_late_one_is_told() -> anyhow::Result<()> {
     let at_dot = SinkPause::new();
@@ -114,7 +114,8 @@ async fn of_many_who_change_a_mail_at_once_one_does_and_a_late_one_is_told() -> 
     let calls = (0..16).map(|_| moved.gateway.call(Method::POST, &path, None));
     for answer in join_all(calls).await {
         let (status, answer) = answer?;
-        // Whoever looked after the change finds it where it is wanted; whoever looked before and came second is refused.
+        // Whoever looked after the change finds it where it is wanted; whoever looked before and came second
+        // is refused.
         assert!([204, 409].contains(&status.as_u16()), "{status} {answer}");
     }
     let ready = moved.reaches(&id(1), "READY").await?;
@@ -141,9 +142,8 @@ async fn of_many_who_change_a_mail_at_once_one_does_and_a_late_one_is_told() -> 
     Ok(())
 }
 
-/// `ORDER BY updated_at ASC LIMIT ? FOR UPDATE SKIP LOCKED`: a row that another transaction holds holds up no other, the oldest go first,
-/// and no more are taken at a time than there is room for.
-/// Requirements 22, 23.
+/// `ORDER BY updated_at ASC LIMIT ? FOR UPDATE SKIP LOCKED`: a row that another transaction holds holds up no
+/// other, the oldest go first, and no more are taken at a time than there is room for. Requirements 22, 23.
 #[tokio::test]
 async fn a_locked_row_is_passed_over_and_the_others_go_oldest_first() -> anyhow::Result<()> {
     const MAILS: usize = 60;

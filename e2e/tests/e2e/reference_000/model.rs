@@ -1,4 +1,5 @@
-//! "Modello Email" and "MySQL Schema": the fields of a mail, the columns of both tables, their indexes, and the end of rows.
+//! "Modello Email" and "MySQL Schema": the fields of a mail, the columns of both tables, their indexes, and
+//! the end of rows.
 
 use postway_testkit::SmtpSink;
 use serde_json::json;
@@ -47,8 +48,8 @@ async fn both_tables_have_their_columns_and_nothing_can_be_written() -> anyhow::
         assert!(moved.sql(statement).is_err(), "{statement}");
     }
 
-    // The reference's own read, but for its lock; and a look-up by id, for which there is the index (the store's
-    // tests see to it that it is used where there are many).
+    // The reference's own read, but for its lock; and a look-up by id, for which there is the index (the
+    // store's tests see to it that it is used where there are many).
     let waiting = "SELECT id, status, eml_file_path, payload_file_path, reason, version, updated_at FROM emails \
          WHERE status = 'SENT' ORDER BY updated_at ASC LIMIT 25";
     assert_eq!(moved.sql(waiting)?.len(), 1);
@@ -59,8 +60,8 @@ async fn both_tables_have_their_columns_and_nothing_can_be_written() -> anyhow::
     Ok(())
 }
 
-/// `created_at` of a history row is when it happened, and rows of one mail rise in `id`; a mail and its history go together.
-/// Requirements 16, 17, 19, 45.
+/// `created_at` of a history row is when it happened, and rows of one mail rise in `id`; a mail and its
+/// history go together. Requirements 16, 17, 19, 45.
 #[tokio::test]
 async fn a_history_is_in_order_and_goes_with_its_mail() -> anyhow::Result<()> {
     let sink = SmtpSink::builder().rcpt("nobody@", "550 5.1.1 no such user here").start().await;

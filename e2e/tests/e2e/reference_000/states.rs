@@ -1,4 +1,5 @@
-//! "Stati Disponibili": each of the eleven states is seen in door and table, and is the last row of its history.
+//! "Stati Disponibili": each of the eleven states is seen in door and table, and is the last row of its
+//! history.
 
 use postway_e2e::{ALLOW_LOOPBACK, PATIENCE, eventually};
 use postway_testkit::{HttpSource, SinkAction, SinkPause, SinkVerb, SmtpSink, SourceReply};
@@ -86,7 +87,8 @@ async fn the_other_nine_states_are_seen_in_door_and_table() -> anyhow::Result<()
     moved.post(&id(2), json!({"to": "nobody@example.net"})).await?;
     moved.reaches(&id(2), "FAILED").await?;
 
-    // Who asked for callbacks later is told of what comes; the calls are in the tables before they are answered.
+    // Who asked for callbacks later is told of what comes; the calls are in the tables before they are
+    // answered.
     moved.call_back(&receiver).await?;
     moved.post(&id(3), json!({})).await?;
     let sent = moved.reaches(&id(3), "CALLING-SENT-CALLBACK").await?;

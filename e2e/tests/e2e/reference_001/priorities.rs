@@ -9,8 +9,8 @@ use super::{World, message, with};
 /// How many of each.
 const EACH: usize = 10;
 
-/// What is queued at once, the least urgent first, leaves in the order of urgency; one without a priority is normal.
-/// Requirements 55, 56.
+/// What is queued at once, the least urgent first, leaves in the order of urgency; one without a priority is
+/// normal. Requirements 55, 56.
 #[tokio::test]
 async fn zero_goes_before_one_before_two_before_three() -> anyhow::Result<()> {
     let world = World::make().await?;

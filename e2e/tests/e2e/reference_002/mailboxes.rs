@@ -1,4 +1,5 @@
-//! The table `monitored_emails`: each column as API and view tell it, on MariaDB as its users have it, and how far behind it is.
+//! The table `monitored_emails`: each column as API and view tell it, on MariaDB as its users have it, and
+//! how far behind it is.
 
 use std::process::Command;
 
@@ -121,8 +122,8 @@ async fn a_mailbox_and_its_row_say_the_same() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `当前最大UID - last_seen_uid`: a mailbox that died in the middle says how much is left, though its server is out of reach.
-/// Requirement 34.
+/// `当前最大UID - last_seen_uid`: a mailbox that died in the middle says how much is left, though its server is
+/// out of reach. Requirement 34.
 #[tokio::test]
 async fn a_mailbox_that_was_not_read_to_its_end_says_how_far_behind_it_is() -> anyhow::Result<()> {
     const MAILS: usize = 250;

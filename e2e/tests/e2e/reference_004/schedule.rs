@@ -1,5 +1,5 @@
-//! "Mapeamento de Erros SES" and "Retry e Backoff": the delays between attempts to their end, what each error of the service becomes,
-//! the html that is sent, and the two metrics of it.
+//! "Mapeamento de Erros SES" and "Retry e Backoff": the delays between attempts to their end, what each error
+//! of the service becomes, the html that is sent, and the two metrics of it.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_e2e::{Gateway, eventually, node_env, text};
@@ -21,8 +21,8 @@ fn delays(log: &Value) -> Vec<u64> {
     retries.filter_map(|event| event["metadata"]["backoffDelay"].as_u64()).collect()
 }
 
-/// 1 s, 5 s, 30 s, 2 min and 10 min, each a quarter more or less, and then no more. The clock is set forward where a person would wait.
-/// Requirements 22–24.
+/// 1 s, 5 s, 30 s, 2 min and 10 min, each a quarter more or less, and then no more. The clock is set forward
+/// where a person would wait. Requirements 22–24.
 #[tokio::test]
 async fn five_delays_up_to_ten_minutes_and_then_none() -> anyhow::Result<()> {
     const DELAYS_S: [u64; 5] = [1, 5, 30, 120, 600];
@@ -57,8 +57,8 @@ async fn five_delays_up_to_ten_minutes_and_then_none() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The names of errors that the other walk leaves out, in SES's words of today; what is sent is what the outbox shows; and what is counted.
-/// Requirements 8, 47, 50, 53, 65, 66.
+/// The names of errors that the other walk leaves out, in SES's words of today; what is sent is what the
+/// outbox shows; and what is counted. Requirements 8, 47, 50, 53, 65, 66.
 #[tokio::test]
 async fn each_error_has_its_code_the_html_is_the_outboxs_and_retries_are_counted() -> anyhow::Result<()> {
     let (store, ses) = (PostgresDatabase::create(), HttpSource::start().await);

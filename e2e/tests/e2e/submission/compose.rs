@@ -1,5 +1,5 @@
-//! What `deploy/compose.yml` and `deploy/Containerfile` say, done by hand: the same variables, command and health check, and a mail
-//! of a program that signs in as the example's does.
+//! What `deploy/compose.yml` and `deploy/Containerfile` say, done by hand: the same variables, command and
+//! health check, and a mail of a program that signs in as the example's does.
 
 use anyhow::{Context, ensure};
 use postway_e2e::PATIENCE;

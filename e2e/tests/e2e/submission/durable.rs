@@ -61,7 +61,8 @@ async fn no_answered_mail_is_lost_however_often_the_process_is_killed() -> anyho
             let mut taken = Vec::new();
             while !over.load(Ordering::Relaxed) {
                 let server = *address.lock().expect("no holder panics");
-                // Each ends by a kill, or by its own count; the next begins with what the last did not hear of.
+                // Each ends by a kill, or by its own count; the next begins with what the last did not hear
+                // of.
                 let session = async {
                     let mut client = Client::connect(server).await?;
                     client.expect("220").await?;

@@ -1,4 +1,5 @@
-//! Mail that is built to end the process of whoever takes it apart: it is taken, shown and sent, and the process lives.
+//! Mail that is built to end the process of whoever takes it apart: it is taken, shown and sent, and the
+//! process lives.
 
 use anyhow::ensure;
 use base64::{Engine, prelude::BASE64_STANDARD};

@@ -30,7 +30,8 @@ async fn keys_open_by_the_rules_of_the_api() -> anyhow::Result<()> {
         client.say("MAIL FROM:<a@example.com>\r\n").await?;
         client.expect("530 5.7.0").await?;
     }
-    // The admin key sends for the tenant that the user name names, a tenant's key for its own whatever is said.
+    // The admin key sends for the tenant that the user name names, a tenant's key for its own whatever is
+    // said.
     for (username, key, tenant) in [("acme", &admin, "acme"), ("acme", &stage.key, "default")] {
         let mut client = stage.client().await?;
         client.log_in(username, key).await?;

@@ -1,4 +1,5 @@
-//! SMTP for programs that are older, lazier or further away: networks, proxies, proofs, bare line feeds, a certificate of its own.
+//! SMTP for programs that are older, lazier or further away: networks, proxies, proofs, bare line feeds, a
+//! certificate of its own.
 
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -1,8 +1,8 @@
 //! What blocks a message: the facts from the store, and the blockers they imply.
 //!
 //! Suspensions are facts of the lane; limits and circuits are facts of the account. They also appear in
-//! `held_by`, which [`postway_store::MessageBlockers`] reads for many messages at once. Everything else is known from
-//! the message itself.
+//! `held_by`, which [`postway_store::MessageBlockers`] reads for many messages at once. Everything else is
+//! known from the message itself.
 
 use std::time::Duration;
 

@@ -105,7 +105,8 @@ impl ProviderClient {
         self.0.api.name()
     }
 
-    /// Sends one mail. The returned [`DeliveryResult`] says what is known about each recipient and about the call.
+    /// Sends one mail. The returned [`DeliveryResult`] says what is known about each recipient and about the
+    /// call.
     pub async fn deliver(
         &self,
         envelope: &MailEnvelope<'_>,

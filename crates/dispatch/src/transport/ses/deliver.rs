@@ -23,7 +23,8 @@ const LACKS: RelayLacks = RelayLacks { eight_bit_mime: false, smtputf8: true };
 const RECIPIENTS_MAX: usize = 50;
 
 impl SesClient {
-    /// Sends one mail. The returned [`DeliveryResult`] says what is known about each recipient and about the call.
+    /// Sends one mail. The returned [`DeliveryResult`] says what is known about each recipient and about the
+    /// call.
     pub async fn deliver(
         &self,
         envelope: &MailEnvelope<'_>,

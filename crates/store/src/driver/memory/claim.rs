@@ -19,7 +19,8 @@ use crate::{
 };
 
 impl MemoryTables {
-    /// Leases what an account has room for, lane by lane in the order of fairness. Gives what is left to stand, too.
+    /// Leases what an account has room for, lane by lane in the order of fairness. Gives what is left to
+    /// stand, too.
     pub fn claim(
         &mut self,
         want: &AccountWant,

@@ -1,7 +1,7 @@
 //! The tables and the index of what waits to be claimed.
 //!
-//! A message is only ever changed through [`MemoryTables::insert`] and [`MemoryTables::edit`], so that the index cannot
-//! go stale.
+//! A message is only ever changed through [`MemoryTables::insert`] and [`MemoryTables::edit`], so that the
+//! index cannot go stale.
 
 use std::collections::{BTreeMap, BTreeSet};
 

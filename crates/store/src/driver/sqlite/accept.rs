@@ -1,7 +1,7 @@
 //! Storing new messages, table by table.
 //!
-//! Hot statements say `OR FAIL`: an error rolls the whole transaction back anyway, and SQLite need not copy each page
-//! it touches into a journal of the statement.
+//! Hot statements say `OR FAIL`: an error rolls the whole transaction back anyway, and SQLite need not copy
+//! each page it touches into a journal of the statement.
 
 use std::time::Instant;
 

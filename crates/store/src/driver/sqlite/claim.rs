@@ -160,7 +160,8 @@ fn find_in(
     Ok(claimed)
 }
 
-/// Writes the leases of all that was found, and their events: one set of statements, however many accounts it is for.
+/// Writes the leases of all that was found, and their events: one set of statements, however many accounts it
+/// is for.
 fn lease(
     txn: &mut WriteConnection,
     request: &ClaimRequest,

@@ -24,8 +24,8 @@ use crate::{
 const FEW: i64 = 1_000;
 /// If the account is not the only condition, its lanes are followed if there are at most this many.
 const LANES_FEW: usize = 64;
-/// If it is the only condition, they are followed up to this many, each with a lookup of its own. Beyond it, the
-/// tenant's messages are followed.
+/// If it is the only condition, they are followed up to this many, each with a lookup of its own. Beyond it,
+/// the tenant's messages are followed.
 const LANES_MANY: usize = 1_024;
 
 const COUNT: SqlText = SqlText::or_mysql(

@@ -1,9 +1,9 @@
 //! Reads a text of no known format, with the addresses of the failed recipients somewhere in it.
 //!
-//! Every address of the text is a [`RecipientCandidate`], run_heavy by how it appears. The one with the largest
-//! weight is chosen, and with it those of the same shape: all items of a list of recipients have one shape,
-//! and the addresses of the sender, of the administrator and in advice have another. If the text names no
-//! recipient, the `To` of the returned mail is used.
+//! Every address of the text is a [`RecipientCandidate`], run_heavy by how it appears. The one with the
+//! largest weight is chosen, and with it those of the same shape: all items of a list of recipients have one
+//! shape, and the addresses of the sender, of the administrator and in advice have another. If the text names
+//! no recipient, the `To` of the returned mail is used.
 
 mod candidate;
 
