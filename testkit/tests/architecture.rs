@@ -311,19 +311,21 @@ fn used_modules(text: &str) -> BTreeSet<String> {
     used
 }
 
-/// The arrows between the folders of a crate, by their `use` lines; files beside the folders count as
-/// folders.
+/// The arrows between the folders of a crate, by their `use` lines. Files beside the folders belong to the root, which
+/// ties the folders together.
 fn arrows_of_folders(source: &Path) -> BTreeSet<(String, String)> {
     let mut modules: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for path in sources().into_iter().filter(|path| path.starts_with(source) && !is_test(path)) {
         let first = path.strip_prefix(source).unwrap().components().next().unwrap();
-        let name = first.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned();
+        if !source.join(first).is_dir() {
+            continue;
+        }
+        let name = first.as_os_str().to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).unwrap();
         modules.entry(name).or_default().extend(used_modules(&text));
     }
-    let is_root = |name: &str| matches!(name, "lib" | "main");
     let mut arrows = BTreeSet::new();
-    for (from, used) in modules.iter().filter(|(from, _)| !is_root(from)) {
+    for (from, used) in &modules {
         let known = used.iter().filter(|to| *to != from && modules.contains_key(*to));
         arrows.extend(known.map(|to| (from.clone(), to.clone())));
     }

@@ -50,7 +50,7 @@ fn no_message(given: &str) -> ApiError {
 
 /// The answer for a message that is durable.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = AcceptReceipt)]
+#[schema(as = Receipt)]
 pub(crate) struct AcceptedView {
     /// Your id of the message, or its uid.
     #[schema(example = "order-1")]

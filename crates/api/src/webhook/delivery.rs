@@ -58,7 +58,7 @@ pub(crate) struct DeliveryView {
 
 /// A call.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = NotificationCall)]
+#[schema(as = Call)]
 pub(crate) struct WebhookCallView {
     /// When it began.
     #[schema(value_type = String, format = DateTime)]

@@ -58,7 +58,7 @@ pub(crate) fn survey(text: &[u8], marker: Option<&str>) -> TextSurvey {
         BodyEncoding::Base64
     } else if plain
         && text.is_ascii()
-        && !marker.is_some_and(|marker| memmem::find(text, marker.as_bytes()).is_some())
+        && marker.is_none_or(|marker| memmem::find(text, marker.as_bytes()).is_none())
     {
         BodyEncoding::SevenBit
     } else {

@@ -116,7 +116,7 @@ pub(crate) struct LargeFilesView {
 
 /// An endpoint of the tenant's own.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RemoteService)]
+#[schema(as = Remote)]
 pub(crate) struct RemoteEndpointView {
     /// The URL.
     #[schema(example = "https://app.example.com")]

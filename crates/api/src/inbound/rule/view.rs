@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 /// A rule.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = InboundRule)]
+#[schema(as = Rule)]
 pub(crate) struct RuleView {
     /// Its id.
     #[schema(example = "orders")]

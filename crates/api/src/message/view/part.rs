@@ -102,7 +102,7 @@ pub(crate) struct RelayReplyView {
 
 /// An event of a message's history.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = MessageEvent)]
+#[schema(as = Event)]
 pub(crate) struct EventView {
     /// The position, from 1.
     seq: i64,

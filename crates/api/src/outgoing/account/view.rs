@@ -150,7 +150,7 @@ pub(crate) struct DestinationView {
 
 /// An account's circuit.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = OpenCircuit)]
+#[schema(as = Circuit)]
 pub(crate) struct AccountCircuitView {
     /// `closed`: the account is used. `open`: its mail waits until the account is tried again.
     #[schema(example = "closed")]
@@ -169,7 +169,7 @@ pub(crate) struct AccountCircuitView {
 
 /// What counts against the limits now; null if there is no such limit.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = LimitUse)]
+#[schema(as = Used)]
 pub(crate) struct LimitsUsedView {
     /// Against `per_minute`.
     minute: Option<i64>,

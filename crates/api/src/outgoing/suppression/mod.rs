@@ -41,7 +41,7 @@ const ADDRESSES_MAX: usize = 1_000;
 
 /// An address that gets no mail.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = SuppressionRecord)]
+#[schema(as = Suppression)]
 pub(crate) struct SuppressionView {
     /// The address, in lower case; a domain outside ASCII as A-labels (`xn--…`).
     #[schema(example = "ada@example.net")]
