@@ -186,7 +186,7 @@ fn every_module_opens_with_its_page() {
 }
 
 /// Comments with a word or a turn of [`UNCLEAR`]. The number may only sink; it is to be zero.
-const UNCLEAR_COMMENTS_MAX: usize = 710;
+const UNCLEAR_COMMENTS_MAX: usize = 55;
 /// Turns of phrase that a comment must not have: they say nothing without the code beside them.
 const UNCLEAR: [&str; 6] = ["told", "so many", "what became of", "is looked", "is none", "that is none"];
 /// Documentation comments that name nothing.
@@ -229,7 +229,7 @@ fn comments_are_in_plain_words() {
 }
 
 /// Names that more than one type of `crates/*/src` has. The number may only sink.
-const SHARED_NAMES_MAX: usize = 147;
+const SHARED_NAMES_MAX: usize = 14;
 
 /// The name of the type that a line of Rust defines.
 fn defined_type(line: &str) -> Option<&str> {
@@ -311,18 +311,41 @@ fn used_modules(text: &str) -> BTreeSet<String> {
     used
 }
 
+/// The files of modules that are compiled for tests only, and the conformance suite.
+fn test_modules() -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    for path in sources() {
+        let text = fs::read_to_string(&path).unwrap();
+        let folder = match path.file_name().is_some_and(|name| name == "mod.rs" || name == "lib.rs") {
+            true => path.parent().unwrap().to_owned(),
+            false => path.with_extension(""),
+        };
+        for declared in text.split("#[cfg(test)]\n").skip(1) {
+            let line = declared.trim_start().lines().next().unwrap_or_default();
+            let name = line.split_once("mod ").and_then(|(_, name)| name.strip_suffix(';'));
+            found.extend(name.map(|name| folder.join(format!("{name}.rs"))));
+        }
+        if path.components().any(|part| part.as_os_str() == "conformance") {
+            found.insert(path);
+        }
+    }
+    found
+}
+
 /// The arrows between the folders of a crate, by their `use` lines. Files beside the folders belong to the root, which
 /// ties the folders together.
 fn arrows_of_folders(source: &Path) -> BTreeSet<(String, String)> {
     let mut modules: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for path in sources().into_iter().filter(|path| path.starts_with(source) && !is_test(path)) {
+    let test_modules = test_modules();
+    let is_product = |path: &PathBuf| !is_test(path) && !test_modules.contains(path);
+    for path in sources().into_iter().filter(|path| path.starts_with(source) && is_product(path)) {
         let first = path.strip_prefix(source).unwrap().components().next().unwrap();
         if !source.join(first).is_dir() {
             continue;
         }
         let name = first.as_os_str().to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).unwrap();
-        modules.entry(name).or_default().extend(used_modules(&text));
+        modules.entry(name).or_default().extend(used_modules(without_tests(&text)));
     }
     let mut arrows = BTreeSet::new();
     for (from, used) in &modules {
@@ -349,6 +372,9 @@ fn folders_use_only_what_the_arrows_of_their_crate_allow() {
             let targets = to.split(',').map(str::trim).filter(|name| !name.is_empty());
             listed.extend(targets.map(|to| (from.trim().to_owned(), to.to_owned())));
         }
+        // A README may also list the files beside its folders; the code is asked about folders only.
+        let is_folder = |name: &String| folder.join("src").join(name).is_dir();
+        listed.retain(|(from, to)| is_folder(from) && is_folder(to));
         let used = arrows_of_folders(&folder.join("src"));
         let readme = folder.join("README.md");
         let readme = readme.display();

@@ -1,15 +1,5 @@
 // Every body and call of the API. Made by clients/make of the OpenAPI document. Do not edit.
 
-/** The answer for a message that is durable. */
-export interface AcceptReceipt {
-  /** Your id of the message, or its uid. */
-  id: string;
-  /** The message's own id. */
-  uid: string;
-  /** The message's status. */
-  status: string;
-}
-
 /** An account. */
 export interface Account {
   /** Its id. */
@@ -70,8 +60,8 @@ export interface Account {
   retry: Retry;
   /** Whether it is suspended. */
   suspended: boolean;
-  circuit?: OpenCircuit | null;
-  used?: LimitUse | null;
+  circuit?: Circuit | null;
+  used?: Used | null;
   /** Increases with each change. */
   version: number;
   /** When it was created. */
@@ -159,9 +149,9 @@ export interface AccountRequest {
   /** Shown only; it may be sent back as it was. */
   suspended?: boolean;
   /** Shown only; it may be sent back as it was. */
-  circuit?: OpenCircuit | null;
+  circuit?: Circuit | null;
   /** Shown only; it may be sent back as it was. */
-  used?: LimitUse | null;
+  used?: Used | null;
   /** Shown only; it may be sent back as it was. */
   created_at?: string;
   /** Shown only; it may be sent back as it was. */
@@ -369,6 +359,34 @@ export interface Bounce {
   reported_at?: string | null;
 }
 
+/** A call. */
+export interface Call {
+  /** When it began. */
+  at: string;
+  /** How long it took. */
+  latency_ms: number;
+  /** The HTTP status, if an answer came. */
+  status?: number | null;
+  /** The request, shortened. */
+  request: string;
+  /** The answer, shortened, or what went wrong. */
+  answer: string;
+}
+
+/** An account's circuit. */
+export interface Circuit {
+  /** `closed`: the account is used. `open`: its mail waits until the account is tried again. */
+  state: "closed" | "open";
+  /** The failure's code. */
+  code?: string | null;
+  /** The text of the failure. */
+  reason?: string | null;
+  /** When the circuit opened. */
+  since?: string | null;
+  /** When the account is tried again. */
+  until?: string | null;
+}
+
 /** The result of a clean-up. */
 export interface Cleanup {
   /** Messages that were removed. */
@@ -463,7 +481,7 @@ export interface Delivery {
   next_at?: string | null;
   /** When it was acknowledged or given up. */
   settled_at?: string | null;
-  last_call?: NotificationCall | null;
+  last_call?: Call | null;
 }
 
 /** A page of a webhook's deliveries. */
@@ -520,10 +538,22 @@ export interface ErrorBody {
   details: Array<FieldError>;
 }
 
+/** An event of a message's history. */
+export interface Event {
+  /** The position, from 1. */
+  seq: number;
+  /** When it happened. */
+  at: string;
+  /** What happened. */
+  type: string;
+  /** Further data; an empty object if absent. */
+  data: Record<string, unknown>;
+}
+
 /** A message's history. */
 export interface EventList {
   /** The events, in order. */
-  data: Array<MessageEvent>;
+  data: Array<Event>;
   /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
@@ -700,7 +730,7 @@ export interface Inbound {
   /** The messages that were sent because of it. */
   messages: Array<SentOn>;
   /** The events that subscribers got about it. */
-  events: Array<MessageEvent>;
+  events: Array<Event>;
 }
 
 /** A page of inbound mail. */
@@ -737,30 +767,6 @@ export interface InboundReplayed {
   more: boolean;
   /** The time of the call. */
   at: string;
-}
-
-/** A rule. */
-export interface InboundRule {
-  /** Its id. */
-  id: string;
-  /** The mailbox whose mail it applies to. */
-  mailbox: string;
-  /** The position; lower ones come first. */
-  position: number;
-  /** Whether it is evaluated at all. */
-  active: boolean;
-  /** The conditions, all of which must match; an empty list matches every mail. */
-  match: Array<Record<string, unknown>>;
-  /** The actions, in order. */
-  actions: Array<Record<string, unknown>>;
-  /** Reminders of forwarded mail until the mail is resolved. */
-  follow_up?: Record<string, unknown> | null;
-  /** Increases with each change. */
-  version: number;
-  /** When it was created. */
-  created_at: string;
-  /** When it was last changed. */
-  updated_at: string;
 }
 
 /** An inbound mail, as in lists. */
@@ -899,16 +905,6 @@ export interface LargeFiles {
   above_bytes?: number | null;
   /** How many days a link works, at most 3,650; 30 when null. */
   link_days?: number | null;
-}
-
-/** What counts against the limits now; null if there is no such limit. */
-export interface LimitUse {
-  /** Against `per_minute`. */
-  minute?: number | null;
-  /** Against `per_hour`. */
-  hour?: number | null;
-  /** Against `per_day`. */
-  day?: number | null;
 }
 
 /** How much an account may send in any window of that length. 0: no limit. */
@@ -1238,7 +1234,7 @@ export interface Message {
   /** The attempts. */
   attempts: Array<Attempt>;
   /** The events, in order. */
-  events: Array<MessageEvent>;
+  events: Array<Event>;
   /** The notifications, in order. */
   notifications: Array<Notification>;
 }
@@ -1249,18 +1245,6 @@ export interface MessageCount {
   messages: number;
   /** Whether there may be more: counting stops at 100,000, and earlier if too many messages would have to be examined. */
   or_more: boolean;
-}
-
-/** An event of a message's history. */
-export interface MessageEvent {
-  /** The position, from 1. */
-  seq: number;
-  /** When it happened. */
-  at: string;
-  /** What happened. */
-  type: string;
-  /** Further data; an empty object if absent. */
-  data: Record<string, unknown>;
 }
 
 /** A page of messages. */
@@ -1503,20 +1487,6 @@ export interface Notification {
   settled_at?: string | null;
 }
 
-/** A call. */
-export interface NotificationCall {
-  /** When it began. */
-  at: string;
-  /** How long it took. */
-  latency_ms: number;
-  /** The HTTP status, if an answer came. */
-  status?: number | null;
-  /** The request, shortened. */
-  request: string;
-  /** The answer, shortened, or what went wrong. */
-  answer: string;
-}
-
 /** A grant, without its secrets. */
 export interface OAuth {
   /** `microsoft` or `google`. */
@@ -1565,18 +1535,13 @@ export interface OAuthRequest {
   private_key?: string | null;
 }
 
-/** An account's circuit. */
+/** An account with an open circuit. */
 export interface OpenCircuit {
-  /** `closed`: the account is used. `open`: its mail waits until the account is tried again. */
-  state: string;
-  /** The failure's code. */
-  code?: string | null;
-  /** The text of the failure. */
-  reason?: string | null;
-  /** When the circuit opened. */
-  since?: string | null;
-  /** When the account is tried again. */
-  until?: string | null;
+  account: string;
+  code: string;
+  reason: string;
+  /** When it is tried again. */
+  open_until: string;
 }
 
 /** An outbox source. */
@@ -1699,6 +1664,16 @@ export interface PreviewRequest {
   version?: number | null;
 }
 
+/** The answer for a message that is durable. */
+export interface Receipt {
+  /** Your id of the message, or its uid. */
+  id: string;
+  /** The message's own id. */
+  uid: string;
+  /** The message's status. */
+  status: "accepted" | "validating" | "ready" | "scheduled" | "sending" | "sent" | "failed" | "invalid" | "in_doubt" | "suppressed" | "cancelled" | "expired" | "captured" | "valid";
+}
+
 /** A recipient. */
 export interface Recipient {
   /** The relay's three-digit code. */
@@ -1766,6 +1741,16 @@ export interface RecipientUse {
   email?: string | null;
 }
 
+/** An endpoint of the tenant's own. */
+export interface Remote {
+  /** The URL. */
+  url: string;
+  /** A path below it. */
+  path?: string | null;
+  /** How to authenticate there. */
+  auth: RemoteAuth;
+}
+
 /** How to authenticate at an endpoint. */
 export interface RemoteAuth {
   /** `none`, `bearer` or `basic`. */
@@ -1798,16 +1783,6 @@ export interface RemoteRequest {
   path?: string | null;
   /** How to authenticate there. */
   auth?: RemoteAuthRequest | null;
-}
-
-/** An endpoint of the tenant's own. */
-export interface RemoteService {
-  /** The URL. */
-  url: string;
-  /** A path below it. */
-  path?: string | null;
-  /** How to authenticate there. */
-  auth: RemoteAuth;
 }
 
 /** The result for one message: a `status`, or an `error`. */
@@ -1915,6 +1890,30 @@ export interface Rotation {
   busy: Array<string>;
 }
 
+/** A rule. */
+export interface Rule {
+  /** Its id. */
+  id: string;
+  /** The mailbox whose mail it applies to. */
+  mailbox: string;
+  /** The position; lower ones come first. */
+  position: number;
+  /** Whether it is evaluated at all. */
+  active: boolean;
+  /** The conditions, all of which must match; an empty list matches every mail. */
+  match: Array<Record<string, unknown>>;
+  /** The actions, in order. */
+  actions: Array<Record<string, unknown>>;
+  /** Reminders of forwarded mail until the mail is resolved. */
+  follow_up?: Record<string, unknown> | null;
+  /** Increases with each change. */
+  version: number;
+  /** When it was created. */
+  created_at: string;
+  /** When it was last changed. */
+  updated_at: string;
+}
+
 /**  */
 export type RuleAction = Record<string, unknown>;
 
@@ -1924,7 +1923,7 @@ export type RuleCondition = Record<string, unknown>;
 /** A tenant's rules. */
 export interface RuleList {
   /** The rules in the order of evaluation, mailbox by mailbox. */
-  data: Array<InboundRule>;
+  data: Array<Rule>;
   /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
 }
@@ -2256,7 +2255,23 @@ export interface SubscriberBehind {
 }
 
 /** The answer: the one entry for `address`, or the entries for `addresses`. */
-export type Suppressed = SuppressionRecord | SuppressionList;
+export type Suppressed = Suppression | SuppressionList;
+
+/** An address that gets no mail. */
+export interface Suppression {
+  /** The address, in lower case; a domain outside ASCII as A-labels (`xn--…`). */
+  address: string;
+  /** The address in Unicode, if that differs. */
+  address_unicode?: string | null;
+  /** `hard_bounce`, `complaint`, `manual` or `unsubscribe`. */
+  reason: "manual" | "hard_bounce" | "complaint" | "unsubscribe";
+  /** A note. */
+  note?: string | null;
+  /** When it was suppressed. */
+  created_at: string;
+  /** When it expires; null means never. */
+  expires_at?: string | null;
+}
 
 /** The fields of a suppression to change. Unknown fields are refused. */
 export interface SuppressionChange {
@@ -2277,25 +2292,9 @@ export interface SuppressionChange {
 /** A page of suppressed addresses. */
 export interface SuppressionList {
   /** The entries, by address. */
-  data: Array<SuppressionRecord>;
+  data: Array<Suppression>;
   /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
-}
-
-/** An address that gets no mail. */
-export interface SuppressionRecord {
-  /** The address, in lower case; a domain outside ASCII as A-labels (`xn--…`). */
-  address: string;
-  /** The address in Unicode, if that differs. */
-  address_unicode?: string | null;
-  /** `hard_bounce`, `complaint`, `manual` or `unsubscribe`. */
-  reason: string;
-  /** A note. */
-  note?: string | null;
-  /** When it was suppressed. */
-  created_at: string;
-  /** When it expires; null means never. */
-  expires_at?: string | null;
 }
 
 /** Addresses to suppress: one, or several that share the other fields. Unknown fields are refused. */
@@ -2412,8 +2411,8 @@ export interface Tenant {
   report_retention_seconds?: number | null;
   /** How many days messages are kept that ended and could not be completely reported; null means 90. */
   unreported_retention_days?: number | null;
-  client_sync?: RemoteService | null;
-  attachment_endpoint?: RemoteService | null;
+  client_sync?: Remote | null;
+  attachment_endpoint?: Remote | null;
   /** The format of its reports: `event`, `outbox` or `batch`. */
   callback_form: "event" | "outbox" | "batch";
   /** What to do with attachments too large to mail. */
@@ -2554,6 +2553,16 @@ export interface Unsubscribe {
   url?: string | null;
   /** The address that the reader writes to. */
   mailto?: string | null;
+}
+
+/** What counts against the limits now; null if there is no such limit. */
+export interface Used {
+  /** Against `per_minute`. */
+  minute?: number | null;
+  /** Against `per_hour`. */
+  hour?: number | null;
+  /** Against `per_day`. */
+  day?: number | null;
 }
 
 /** The result of a verification. */
@@ -3501,11 +3510,11 @@ export declare class Operations {
   /** Everything that `listMessages` lists, fetched page by page; `limit` is the size of a page. */
   allMessages(options?: Omit<ListMessagesOptions, "cursor">): AsyncGenerator<MessageSummary, void, undefined>;
   /** Send a mail (`POST /v1/messages`). The answer comes once the mail is durable. The same id or `Idempotency-Key` with the same body gives the same answer again and sends nothing twice; with another body it is 409. A ready-made mail may be sent as `message/rfc822`, with the query of `POST /v1/messages/raw`. */
-  sendMessage(body: MessageRequest, options?: SendMessageOptions): Promise<AcceptReceipt>;
+  sendMessage(body: MessageRequest, options?: SendMessageOptions): Promise<Receipt>;
   /** Send many mails (`POST /v1/messages/batch`). At most 1,000, whose composed mails have at most 64 MiB together. `defaults` supplies fields that a message leaves out. A refused message does not stop the others. */
   sendBatch(body: BatchRequest, options?: SendBatchOptions): Promise<BatchResult>;
   /** Send a ready-made mail (`POST /v1/messages/raw`). The body is an RFC 5322 mail. It is sent unchanged except for the headers that every mail of Postway carries. Sender and recipients are those in its headers, unless the query names others. */
-  sendRawMessage(body: Uint8Array | string, options?: SendRawMessageOptions): Promise<AcceptReceipt>;
+  sendRawMessage(body: Uint8Array | string, options?: SendRawMessageOptions): Promise<Receipt>;
   /** Show a message (`GET /v1/messages/{id}`). Its status, its recipients with their outcomes, and its attempts. 404 once it was removed. */
   getMessage(id: string, options?: GetMessageOptions): Promise<Message>;
   /** Download a file of the mail (`GET /v1/messages/{id}/attachments/{index}`). The bytes of one attachment, as a download: the answer never opens in a browser. `GET /v1/messages/{id}/content` lists the files. 403 for a sensitive message. */
@@ -3517,7 +3526,7 @@ export declare class Operations {
   /** Show a message's history (`GET /v1/messages/{id}/events`). Its events, oldest first. */
   getMessageEvents(id: string, options?: GetMessageEventsOptions): Promise<EventList>;
   /** Everything that `getMessageEvents` lists, fetched page by page; `limit` is the size of a page. */
-  allMessageEvents(id: string, options?: Omit<GetMessageEventsOptions, "cursor">): AsyncGenerator<MessageEvent, void, undefined>;
+  allMessageEvents(id: string, options?: Omit<GetMessageEventsOptions, "cursor">): AsyncGenerator<Event, void, undefined>;
   /** Explain what a message waits for (`GET /v1/messages/{id}/explain`). Every gate that is closed for it now: a suspension of its tenant, batch or account, a used-up limit, an open circuit, a busy destination, its schedule, its next retry, a doubt, an isolated node, its turn. */
   explainMessage(id: string, options?: ExplainMessageOptions): Promise<Explanation>;
   /** Get the submitted request (`GET /v1/messages/{id}/payload`). The request as it was received, for as long as the message is kept: JSON, or the ready-made mail. For a message of a batch, the message alone. 403 for a sensitive message. */
@@ -3563,15 +3572,15 @@ export declare class Operations {
   /** List rules (`GET /v1/rules`). In the order of evaluation, mailbox by mailbox. */
   listRules(options?: ListRulesOptions): Promise<RuleList>;
   /** Everything that `listRules` lists, fetched page by page; `limit` is the size of a page. */
-  allRules(options?: Omit<ListRulesOptions, "cursor">): AsyncGenerator<InboundRule, void, undefined>;
+  allRules(options?: Omit<ListRulesOptions, "cursor">): AsyncGenerator<Rule, void, undefined>;
   /** Create a rule (`POST /v1/rules`). Without a `position` it is evaluated last. It applies to mail that is processed from now on. */
-  createRule(body: RuleRequest, options?: CreateRuleOptions): Promise<InboundRule>;
+  createRule(body: RuleRequest, options?: CreateRuleOptions): Promise<Rule>;
   /** Test a rule (`POST /v1/rules/dry-run`). Returns whether its conditions match a mail, what its patterns capture, and what would be done. Nothing is done. */
   tryRule(body: TrialRequest, options?: TryRuleOptions): Promise<RuleTrial>;
   /** Show a rule (`GET /v1/rules/{id}`). One rule with its conditions and actions. */
-  getRule(id: string, options?: GetRuleOptions): Promise<InboundRule>;
+  getRule(id: string, options?: GetRuleOptions): Promise<Rule>;
   /** Change a rule (`PATCH /v1/rules/{id}`). Changes the given fields and leaves the others; `match` and `actions` are replaced as lists. With `version`, the change is made only if the rule still has that version; 409 otherwise. */
-  changeRule(id: string, body: RuleRequest, options?: ChangeRuleOptions): Promise<InboundRule>;
+  changeRule(id: string, body: RuleRequest, options?: ChangeRuleOptions): Promise<Rule>;
   /** Delete a rule (`DELETE /v1/rules/{id}`). Its reminders end. Mail that it forwarded is not affected. */
   deleteRule(id: string, options?: DeleteRuleOptions): Promise<void>;
   /** List scoped suppressions (`GET /v1/scoped-suppressions`). Those of your tenant, or of the complete installation, without expired ones. */
@@ -3605,7 +3614,7 @@ export declare class Operations {
   /** List suppressed addresses (`GET /v1/suppressions`). Addresses that get no mail of your tenant, in alphabetical order, without expired entries. */
   listSuppressions(options?: ListSuppressionsOptions): Promise<SuppressionList>;
   /** Everything that `listSuppressions` lists, fetched page by page; `limit` is the size of a page. */
-  allSuppressions(options?: Omit<ListSuppressionsOptions, "cursor">): AsyncGenerator<SuppressionRecord, void, undefined>;
+  allSuppressions(options?: Omit<ListSuppressionsOptions, "cursor">): AsyncGenerator<Suppression, void, undefined>;
   /** Suppress addresses (`POST /v1/suppressions`). One as `address`, answered with its entry, or up to 1,000 as `addresses`, answered with a list. An address that is already suppressed is renewed. */
   createSuppression(body: SuppressionRequest, options?: CreateSuppressionOptions): Promise<Suppressed>;
   /** Export suppressed addresses (`GET /v1/suppressions/export`). The complete list as CSV with the columns `address,reason,note,created_at,expires_at`. */
@@ -3613,9 +3622,9 @@ export declare class Operations {
   /** Import suppressed addresses (`POST /v1/suppressions/import`). A file of up to 16 MiB: CSV (`text/csv`) with the columns of an export, named in the first line or else `address,reason,note,expires_at`, or JSON lines (`application/x-ndjson`) with an object or an address each. A line has at most 64 KiB, and 32 columns or 100 values. A faulty line is skipped, and the answer lists it by its number. `application/octet-stream` is read as CSV, unless `format` says otherwise. */
   importSuppressions(body: Uint8Array | string, options?: ImportSuppressionsOptions): Promise<ImportResult>;
   /** Check an address (`GET /v1/suppressions/{address}`). 200 with the entry if it is suppressed, 404 if it is not. */
-  getSuppression(address: string, options?: GetSuppressionOptions): Promise<SuppressionRecord>;
+  getSuppression(address: string, options?: GetSuppressionOptions): Promise<Suppression>;
   /** Change a suppression (`PATCH /v1/suppressions/{address}`). Changes `reason`, `note` and `expires_at` as given; `null` removes note and expiry. */
-  changeSuppression(address: string, body: SuppressionChange, options?: ChangeSuppressionOptions): Promise<SuppressionRecord>;
+  changeSuppression(address: string, body: SuppressionChange, options?: ChangeSuppressionOptions): Promise<Suppression>;
   /** Stop suppressing an address (`DELETE /v1/suppressions/{address}`). Mail to it is sent again from now on. 404 if it is not on the list. */
   deleteSuppression(address: string, options?: DeleteSuppressionOptions): Promise<void>;
   /** List templates (`GET /v1/templates`). The latest version of each, without html and text. */

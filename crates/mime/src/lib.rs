@@ -12,7 +12,7 @@
 //! - [`dkim`]: makes keys and signatures. Making a key is the one function here that uses randomness.
 //! - [`dissected`]: takes mail apart into the fields that providers' APIs ask for.
 //! - [`downgrade`]: prepares mail for a relay that lacks an extension.
-//! - [`forwarded`]: sends received mail on, unchanged behind `ResentFields-` fields or inside a new mail.
+//! - [`forwarded`]: sends received mail on, unchanged behind `Resent-` fields or inside a new mail.
 //! - [`header`]: checks which header fields a user may set, and their values.
 //! - [`html`]: checks html bodies for scripts, and makes plain text of them.
 //! - [`pec`]: reads receipts and envelopes of certified mail, and verifies their signatures.

@@ -31,7 +31,7 @@ async fn every_command_has_a_manual_page() -> anyhow::Result<()> {
     assert!(is_made, "{said}");
     for (page, words) in [
         ("postway.1", ["A durable email gateway", ".SH \"EXIT CODES\""]),
-        ("postway-messages.1", ["List, show and steer messages", "POSTWAY MESSAGES EXPLAIN"]),
+        ("postway-messages.1", ["List and show messages", "POSTWAY MESSAGES EXPLAIN"]),
         ("postway-doctor.1", [".SH SYNOPSIS", ".BR postway.toml (5)"]),
         ("postway.toml.5", ["max_inline_bytes", "/etc/postway/postway.toml"]),
     ] {

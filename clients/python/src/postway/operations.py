@@ -831,7 +831,7 @@ class Operations:
         any_subject: Optional[bool] = None,
         idempotency_key: Optional[str] = None,
         on_doubt: Optional[Literal["resend", "hold"]] = None,
-    ) -> types.AcceptReceipt:
+    ) -> types.Receipt:
         """Send a mail (`POST /v1/messages`).
 
         The answer comes once the mail is durable. The same id or `Idempotency-Key` with the same body gives the
@@ -843,7 +843,7 @@ class Operations:
         limit. `idempotency_key`: Identifies this request, so that a repeat is recognised. `on_doubt`: `resend` or
         `hold` for messages that do not set it themselves.
         """
-        answered: types.AcceptReceipt = self._call(
+        answered: types.Receipt = self._call(
             "POST",
             "/v1/messages",
             answer="json",
@@ -900,7 +900,7 @@ class Operations:
         sensitive: Optional[bool] = None,
         dry_run: Optional[bool] = None,
         idempotency_key: Optional[str] = None,
-    ) -> types.AcceptReceipt:
+    ) -> types.Receipt:
         """Send a ready-made mail (`POST /v1/messages/raw`).
 
         The body is an RFC 5322 mail. It is sent unchanged except for the headers that every mail of Postway
@@ -914,7 +914,7 @@ class Operations:
         reader, and remove it once the mail is sent. `dry_run`: Only check; store nothing. `idempotency_key`:
         Identifies this request, so that a repeat is recognised.
         """
-        answered: types.AcceptReceipt = self._call(
+        answered: types.Receipt = self._call(
             "POST",
             "/v1/messages/raw",
             answer="json",
@@ -990,7 +990,7 @@ class Operations:
         )
         return answered
 
-    def all_message_events(self, id: str, *, limit: Optional[int] = None) -> Iterator[types.MessageEvent]:
+    def all_message_events(self, id: str, *, limit: Optional[int] = None) -> Iterator[types.Event]:
         """Everything that `get_message_events` lists, fetched page by page; `limit` is the size of a page."""
         return self._each(f"/v1/messages/{_segment(id)}/events", {"limit": limit})
 
@@ -1274,16 +1274,16 @@ class Operations:
         *,
         mailbox: Optional[str] = None,
         limit: Optional[int] = None,
-    ) -> Iterator[types.InboundRule]:
+    ) -> Iterator[types.Rule]:
         """Everything that `list_rules` lists, fetched page by page; `limit` is the size of a page."""
         return self._each("/v1/rules", {"mailbox": mailbox, "limit": limit})
 
-    def create_rule(self, body: types.RuleRequest) -> types.InboundRule:
+    def create_rule(self, body: types.RuleRequest) -> types.Rule:
         """Create a rule (`POST /v1/rules`).
 
         Without a `position` it is evaluated last. It applies to mail that is processed from now on.
         """
-        answered: types.InboundRule = self._call("POST", "/v1/rules", answer="json", body=body)
+        answered: types.Rule = self._call("POST", "/v1/rules", answer="json", body=body)
         return answered
 
     def try_rule(self, body: types.TrialRequest) -> types.RuleTrial:
@@ -1295,26 +1295,21 @@ class Operations:
         answered: types.RuleTrial = self._call("POST", "/v1/rules/dry-run", answer="json", body=body)
         return answered
 
-    def get_rule(self, id: str) -> types.InboundRule:
+    def get_rule(self, id: str) -> types.Rule:
         """Show a rule (`GET /v1/rules/{id}`).
 
         One rule with its conditions and actions.
         """
-        answered: types.InboundRule = self._call("GET", f"/v1/rules/{_segment(id)}", answer="json")
+        answered: types.Rule = self._call("GET", f"/v1/rules/{_segment(id)}", answer="json")
         return answered
 
-    def change_rule(self, id: str, body: types.RuleRequest) -> types.InboundRule:
+    def change_rule(self, id: str, body: types.RuleRequest) -> types.Rule:
         """Change a rule (`PATCH /v1/rules/{id}`).
 
         Changes the given fields and leaves the others; `match` and `actions` are replaced as lists. With
         `version`, the change is made only if the rule still has that version; 409 otherwise.
         """
-        answered: types.InboundRule = self._call(
-            "PATCH",
-            f"/v1/rules/{_segment(id)}",
-            answer="json",
-            body=body,
-        )
+        answered: types.Rule = self._call("PATCH", f"/v1/rules/{_segment(id)}", answer="json", body=body)
         return answered
 
     def delete_rule(self, id: str) -> None:
@@ -1526,7 +1521,7 @@ class Operations:
         )
         return answered
 
-    def all_suppressions(self, *, limit: Optional[int] = None) -> Iterator[types.SuppressionRecord]:
+    def all_suppressions(self, *, limit: Optional[int] = None) -> Iterator[types.Suppression]:
         """Everything that `list_suppressions` lists, fetched page by page; `limit` is the size of a page."""
         return self._each("/v1/suppressions", {"limit": limit})
 
@@ -1572,24 +1567,24 @@ class Operations:
         )
         return answered
 
-    def get_suppression(self, address: str) -> types.SuppressionRecord:
+    def get_suppression(self, address: str) -> types.Suppression:
         """Check an address (`GET /v1/suppressions/{address}`).
 
         200 with the entry if it is suppressed, 404 if it is not.
         """
-        answered: types.SuppressionRecord = self._call(
+        answered: types.Suppression = self._call(
             "GET",
             f"/v1/suppressions/{_segment(address)}",
             answer="json",
         )
         return answered
 
-    def change_suppression(self, address: str, body: types.SuppressionChange) -> types.SuppressionRecord:
+    def change_suppression(self, address: str, body: types.SuppressionChange) -> types.Suppression:
         """Change a suppression (`PATCH /v1/suppressions/{address}`).
 
         Changes `reason`, `note` and `expires_at` as given; `null` removes note and expiry.
         """
-        answered: types.SuppressionRecord = self._call(
+        answered: types.Suppression = self._call(
             "PATCH",
             f"/v1/suppressions/{_segment(address)}",
             answer="json",

@@ -5,16 +5,6 @@ from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, TypedDict,
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
 
-AcceptReceipt = TypedDict(
-    "AcceptReceipt",
-    {
-        "id": "str",
-        "uid": "str",
-        "status": "str",
-    },
-)
-"""The answer for a message that is durable."""
-
 Account = TypedDict(
     "Account",
     {
@@ -48,8 +38,8 @@ Account = TypedDict(
         "destinations": "Dict[str, DestinationLimit]",
         "retry": "Retry",
         "suspended": "bool",
-        "circuit": "NotRequired[Optional[OpenCircuit]]",
-        "used": "NotRequired[Optional[LimitUse]]",
+        "circuit": "NotRequired[Optional[Circuit]]",
+        "used": "NotRequired[Optional[Used]]",
         "version": "int",
         "created_at": "str",
         "updated_at": "str",
@@ -103,8 +93,8 @@ AccountRequest = TypedDict(
         "secret_access_key_set": "NotRequired[bool]",
         "api_key_set": "NotRequired[bool]",
         "suspended": "NotRequired[bool]",
-        "circuit": "NotRequired[Optional[OpenCircuit]]",
-        "used": "NotRequired[Optional[LimitUse]]",
+        "circuit": "NotRequired[Optional[Circuit]]",
+        "used": "NotRequired[Optional[Used]]",
         "created_at": "NotRequired[str]",
         "updated_at": "NotRequired[str]",
     },
@@ -287,6 +277,30 @@ Bounce = TypedDict(
 )
 """A bounce."""
 
+Call = TypedDict(
+    "Call",
+    {
+        "at": "str",
+        "latency_ms": "int",
+        "status": "NotRequired[Optional[int]]",
+        "request": "str",
+        "answer": "str",
+    },
+)
+"""A call."""
+
+Circuit = TypedDict(
+    "Circuit",
+    {
+        "state": 'Literal["closed", "open"]',
+        "code": "NotRequired[Optional[str]]",
+        "reason": "NotRequired[Optional[str]]",
+        "since": "NotRequired[Optional[str]]",
+        "until": "NotRequired[Optional[str]]",
+    },
+)
+"""An account's circuit."""
+
 Cleanup = TypedDict(
     "Cleanup",
     {
@@ -366,7 +380,7 @@ Delivery = TypedDict(
         "created_at": "str",
         "next_at": "NotRequired[Optional[str]]",
         "settled_at": "NotRequired[Optional[str]]",
-        "last_call": "NotRequired[Optional[NotificationCall]]",
+        "last_call": "NotRequired[Optional[Call]]",
     },
 )
 """A notification of a webhook, delivered or not."""
@@ -428,10 +442,21 @@ ErrorBody = TypedDict(
 )
 """What went wrong."""
 
+Event = TypedDict(
+    "Event",
+    {
+        "seq": "int",
+        "at": "str",
+        "type": "str",
+        "data": "Dict[str, Any]",
+    },
+)
+"""An event of a message's history."""
+
 EventList = TypedDict(
     "EventList",
     {
-        "data": "List[MessageEvent]",
+        "data": "List[Event]",
         "next_cursor": "NotRequired[Optional[str]]",
     },
 )
@@ -575,7 +600,7 @@ Inbound = TypedDict(
         "digest": "NotRequired[Optional[str]]",
         "result": "NotRequired[Optional[Dict[str, Any]]]",
         "messages": "List[SentOn]",
-        "events": "List[MessageEvent]",
+        "events": "List[Event]",
     },
 )
 """An inbound mail, with what it contained and what was done."""
@@ -612,23 +637,6 @@ InboundReplayed = TypedDict(
     },
 )
 """The result of a replay."""
-
-InboundRule = TypedDict(
-    "InboundRule",
-    {
-        "id": "str",
-        "mailbox": "str",
-        "position": "int",
-        "active": "bool",
-        "match": "List[Dict[str, Any]]",
-        "actions": "List[Dict[str, Any]]",
-        "follow_up": "NotRequired[Optional[Dict[str, Any]]]",
-        "version": "int",
-        "created_at": "str",
-        "updated_at": "str",
-    },
-)
-"""A rule."""
 
 InboundSummary = TypedDict(
     "InboundSummary",
@@ -728,16 +736,6 @@ LargeFiles = TypedDict(
     },
 )
 """What to do with attachments too large to mail."""
-
-LimitUse = TypedDict(
-    "LimitUse",
-    {
-        "minute": "NotRequired[Optional[int]]",
-        "hour": "NotRequired[Optional[int]]",
-        "day": "NotRequired[Optional[int]]",
-    },
-)
-"""What counts against the limits now; null if there is no such limit."""
 
 Limits = TypedDict(
     "Limits",
@@ -969,7 +967,7 @@ Message = TypedDict(
         "eml_file_path": "NotRequired[Optional[str]]",
         "recipients": "List[Recipient]",
         "attempts": "List[Attempt]",
-        "events": "List[MessageEvent]",
+        "events": "List[Event]",
         "notifications": "List[Notification]",
     },
 )
@@ -983,17 +981,6 @@ MessageCount = TypedDict(
     },
 )
 """How many messages match."""
-
-MessageEvent = TypedDict(
-    "MessageEvent",
-    {
-        "seq": "int",
-        "at": "str",
-        "type": "str",
-        "data": "Dict[str, Any]",
-    },
-)
-"""An event of a message's history."""
 
 MessageList = TypedDict(
     "MessageList",
@@ -1163,18 +1150,6 @@ Notification = TypedDict(
 )
 """An event due to a subscriber, sent or not."""
 
-NotificationCall = TypedDict(
-    "NotificationCall",
-    {
-        "at": "str",
-        "latency_ms": "int",
-        "status": "NotRequired[Optional[int]]",
-        "request": "str",
-        "answer": "str",
-    },
-)
-"""A call."""
-
 OAuth = TypedDict(
     "OAuth",
     {
@@ -1212,14 +1187,13 @@ OAuthRequest = TypedDict(
 OpenCircuit = TypedDict(
     "OpenCircuit",
     {
-        "state": "str",
-        "code": "NotRequired[Optional[str]]",
-        "reason": "NotRequired[Optional[str]]",
-        "since": "NotRequired[Optional[str]]",
-        "until": "NotRequired[Optional[str]]",
+        "account": "str",
+        "code": "str",
+        "reason": "str",
+        "open_until": "str",
     },
 )
-"""An account's circuit."""
+"""An account with an open circuit."""
 
 OutboxSource = TypedDict(
     "OutboxSource",
@@ -1316,6 +1290,16 @@ PreviewRequest = TypedDict(
 )
 """The values to render with. Unknown fields are refused."""
 
+Receipt = TypedDict(
+    "Receipt",
+    {
+        "id": "str",
+        "uid": "str",
+        "status": 'Literal["accepted", "validating", "ready", "scheduled", "sending", "sent", "failed", "invalid", "in_doubt", "suppressed", "cancelled", "expired", "captured", "valid"]',
+    },
+)
+"""The answer for a message that is durable."""
+
 Recipient = TypedDict(
     "Recipient",
     {
@@ -1370,6 +1354,16 @@ RecipientUse = TypedDict(
 )
 """A recipient of your directory; at least one of the ids is required."""
 
+Remote = TypedDict(
+    "Remote",
+    {
+        "url": "str",
+        "path": "NotRequired[Optional[str]]",
+        "auth": "RemoteAuth",
+    },
+)
+"""An endpoint of the tenant's own."""
+
 RemoteAuth = TypedDict(
     "RemoteAuth",
     {
@@ -1401,16 +1395,6 @@ RemoteRequest = TypedDict(
     },
 )
 """An endpoint of the tenant's own. With `PATCH`, absent fields keep their values."""
-
-RemoteService = TypedDict(
-    "RemoteService",
-    {
-        "url": "str",
-        "path": "NotRequired[Optional[str]]",
-        "auth": "RemoteAuth",
-    },
-)
-"""An endpoint of the tenant's own."""
 
 ReplayItem = TypedDict(
     "ReplayItem",
@@ -1520,10 +1504,27 @@ Rotation = TypedDict(
 )
 """The result of a rotation."""
 
+Rule = TypedDict(
+    "Rule",
+    {
+        "id": "str",
+        "mailbox": "str",
+        "position": "int",
+        "active": "bool",
+        "match": "List[Dict[str, Any]]",
+        "actions": "List[Dict[str, Any]]",
+        "follow_up": "NotRequired[Optional[Dict[str, Any]]]",
+        "version": "int",
+        "created_at": "str",
+        "updated_at": "str",
+    },
+)
+"""A rule."""
+
 RuleList = TypedDict(
     "RuleList",
     {
-        "data": "List[InboundRule]",
+        "data": "List[Rule]",
         "next_cursor": "NotRequired[Optional[str]]",
     },
 )
@@ -1784,6 +1785,19 @@ SubscriberBehind = TypedDict(
 )
 """A webhook that needs attention."""
 
+Suppression = TypedDict(
+    "Suppression",
+    {
+        "address": "str",
+        "address_unicode": "NotRequired[Optional[str]]",
+        "reason": 'Literal["manual", "hard_bounce", "complaint", "unsubscribe"]',
+        "note": "NotRequired[Optional[str]]",
+        "created_at": "str",
+        "expires_at": "NotRequired[Optional[str]]",
+    },
+)
+"""An address that gets no mail."""
+
 SuppressionChange = TypedDict(
     "SuppressionChange",
     {
@@ -1800,24 +1814,11 @@ SuppressionChange = TypedDict(
 SuppressionList = TypedDict(
     "SuppressionList",
     {
-        "data": "List[SuppressionRecord]",
+        "data": "List[Suppression]",
         "next_cursor": "NotRequired[Optional[str]]",
     },
 )
 """A page of suppressed addresses."""
-
-SuppressionRecord = TypedDict(
-    "SuppressionRecord",
-    {
-        "address": "str",
-        "address_unicode": "NotRequired[Optional[str]]",
-        "reason": "str",
-        "note": "NotRequired[Optional[str]]",
-        "created_at": "str",
-        "expires_at": "NotRequired[Optional[str]]",
-    },
-)
-"""An address that gets no mail."""
 
 SuppressionRequest = TypedDict(
     "SuppressionRequest",
@@ -1908,8 +1909,8 @@ Tenant = TypedDict(
         "retention_days": "NotRequired[Optional[int]]",
         "report_retention_seconds": "NotRequired[Optional[int]]",
         "unreported_retention_days": "NotRequired[Optional[int]]",
-        "client_sync": "NotRequired[Optional[RemoteService]]",
-        "attachment_endpoint": "NotRequired[Optional[RemoteService]]",
+        "client_sync": "NotRequired[Optional[Remote]]",
+        "attachment_endpoint": "NotRequired[Optional[Remote]]",
         "callback_form": 'Literal["event", "outbox", "batch"]',
         "large_files": "LargeFiles",
         "bounce_domain": "NotRequired[Optional[str]]",
@@ -2019,6 +2020,16 @@ Unsubscribe = TypedDict(
     },
 )
 """How a reader unsubscribes: either or both."""
+
+Used = TypedDict(
+    "Used",
+    {
+        "minute": "NotRequired[Optional[int]]",
+        "hour": "NotRequired[Optional[int]]",
+        "day": "NotRequired[Optional[int]]",
+    },
+)
+"""What counts against the limits now; null if there is no such limit."""
 
 VerifiedToken = TypedDict(
     "VerifiedToken",
@@ -2155,5 +2166,5 @@ RuleAction = Dict[str, Any]
 RuleCondition = Dict[str, Any]
 """"""
 
-Suppressed = Union[SuppressionRecord, SuppressionList]
+Suppressed = Union[Suppression, SuppressionList]
 """The answer: the one entry for `address`, or the entries for `addresses`."""

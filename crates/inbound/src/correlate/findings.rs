@@ -257,7 +257,7 @@ mod tests {
     fn dsn(recipients: &[(&str, &str, &str, &str)]) -> ReceivedReport {
         let mut raw = String::from(
             "From: MAILER-DAEMON@mx.example.org\nSubject: Undelivered Mail Returned to Sender\nMIME-Version: 1.0\n\
-             FetchedContent-Type: multipart/report; report-type=delivery-status; boundary=b\n\n--b\nContent-Type: text/plain\n\nFailed.\n\
+             Content-Type: multipart/report; report-type=delivery-status; boundary=b\n\n--b\nContent-Type: text/plain\n\nFailed.\n\
              --b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; mx.example.org\n\n",
         );
         for (address, action, status, words) in recipients {

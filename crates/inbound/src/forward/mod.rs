@@ -169,7 +169,7 @@ impl ForwardShape<'_> {
         Ok(ComposedForward { composed, is_our_own })
     }
 
-    /// The mail with `ResentFields-` fields; `None` if some servers would refuse it.
+    /// The mail with `Resent-` fields; `None` if some servers would refuse it.
     fn redirected(&self, from: &NamedAddress, given: &ForwardNames<'_>) -> Option<ComposedMail> {
         let prefix = self.prefix();
         let resent = resend(

@@ -2,7 +2,7 @@
 //! verify.
 //!
 //! A [`DkimSigner`] is made once per key and shared. [`DkimSigner::sign`] reads a finished message and
-//! returns the `DKIM-SignatureCheck` field to put in front of it; the message itself is neither changed nor
+//! returns the `DKIM-Signature` field to put in front of it; the message itself is neither changed nor
 //! copied. Header and body are canonicalised as `relaxed`, which survives the changes that relays make to
 //! white space.
 //!

@@ -1,4 +1,4 @@
-//! Makes the `DKIM-SignatureCheck` field.
+//! Makes the `DKIM-Signature` field.
 //!
 //! The field is written with an empty `b=`, hashed in relaxed form after the fields that it names, and then
 //! completed. Lines are folded under 78 columns where a fold is allowed: a name is never broken.
@@ -73,7 +73,7 @@ impl DkimSigner {
         &self.domain
     }
 
-    /// Returns the `DKIM-SignatureCheck` field with its CRLF, to be put in front of the message.
+    /// Returns the `DKIM-Signature` field with its CRLF, to be put in front of the message.
     pub fn sign(&self, message: &[u8], signed_at_unix: i64) -> Result<String, DkimError> {
         self.sign_except(message, signed_at_unix, &[])
     }

@@ -1,8 +1,8 @@
 //! Sends received mail on.
 //!
-//! [`resend`] adds a block of `ResentFields-` fields (RFC 5322, 3.6.6) in front of a mail that is otherwise
+//! [`resend`] adds a block of `Resent-` fields (RFC 5322, 3.6.6) in front of a mail that is otherwise
 //! unchanged: author, date and Message-ID stay the author's, so that replies, threads and the author's
-//! signature still work. Our own Message-ID is in `ResentFields-Message-ID`, our id in `X-Postway-ID`. The
+//! signature still work. Our own Message-ID is in `Resent-Message-ID`, our id in `X-Postway-ID`. The
 //! result must never be signed with a tenant's key: anybody can claim to be an author of the tenant's domain.
 //! [`compose_around`] attaches a mail, octet for octet, to a new one.
 //!
@@ -28,7 +28,7 @@ const HEADER_END: &[u8] = b"MIME-Version: 1.0\r\n";
 /// Octets on a line of base64.
 const BASE64_LINE_OCTETS: usize = 76;
 
-/// The `ResentFields-` fields of a mail: who sends it on, to whom, and as which message.
+/// The `Resent-` fields of a mail: who sends it on, to whom, and as which message.
 #[derive(Debug, Clone, Copy)]
 pub struct ResentFields<'a> {
     /// The mailbox that sends it on.
@@ -39,13 +39,13 @@ pub struct ResentFields<'a> {
     pub message_id: &'a str,
     /// The message's uid, for `X-Postway-ID`.
     pub uid: &'a str,
-    /// The time for `ResentFields-Date`, in seconds since 1970.
+    /// The time for `Resent-Date`, in seconds since 1970.
     pub date_unix: i64,
     /// An ASCII text to put in front of the subject, which breaks the author's signature.
     pub subject_prefix: Option<&'a str>,
 }
 
-/// Puts `ResentFields-` fields in front of the mail.
+/// Puts `Resent-` fields in front of the mail.
 pub fn resend(bytes: &[u8], resent: &ResentFields<'_>) -> Result<ComposedMail, RawError> {
     check_ids(resent.message_id, resent.uid)?;
     let header = RawHeader::read_whole(bytes)?;
@@ -219,8 +219,8 @@ mod tests {
         assert_eq!(
             String::from_utf8(sent.bytes).unwrap(),
             "Resent-From: \"Shop\" <shop@example.net>\r\nResent-To: <bob@example.com>\r\n\
-             ResentFields-Date: Tue, 14 Nov 2023 22:13:20 +0000\r\nResent-Message-ID: <u@example.net>\r\nX-Postway-ID: u\r\n\
-             DKIM-SignatureCheck: v=1; a=b\r\nFrom: Ada <ada@example.org>\r\nTo: shop@example.net\r\nX-Postway-Forwarded: 00112233445566778899aabbccddeeff\r\n\
+             Resent-Date: Tue, 14 Nov 2023 22:13:20 +0000\r\nResent-Message-ID: <u@example.net>\r\nX-Postway-ID: u\r\n\
+             DKIM-Signature: v=1; a=b\r\nFrom: Ada <ada@example.org>\r\nTo: shop@example.net\r\nX-Postway-Forwarded: 00112233445566778899aabbccddeeff\r\n\
              Subject: Hello\r\n world\r\nMessage-ID: <m@example.org>\r\nDate: Tue, 1 Jul 2003 10:52:37 +0200\r\n\r\nHi\r\n"
         );
     }

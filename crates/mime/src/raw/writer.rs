@@ -17,14 +17,14 @@ use crate::wire::lines::{TextLines, are_short};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RawChange {
     /// It named no author with a valid address, so one was added; the original is in
-    /// `X-OriginalMessage-From`.
+    /// `X-Original-From`.
     FromCompleted,
     /// It had several `From` or `Sender` fields: the first valid one is used, the others are in
-    /// `X-OriginalMessage-…`.
+    /// `X-Original-…`.
     AuthorRepeated,
     /// It had no Message-ID.
     MessageIdAdded,
-    /// It had an invalid Message-ID, or several; the first is in `X-OriginalMessage-Message-ID`.
+    /// It had an invalid Message-ID, or several; the first is in `X-Original-Message-ID`.
     MessageIdReplaced,
     /// It had no Date.
     DateAdded,

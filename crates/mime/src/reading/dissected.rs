@@ -229,7 +229,7 @@ mod tests {
     const WHOLE: &str = "From: =?utf-8?q?Ren=C3=A9e?= <renee@example.org>\r\nTo: \"A, B\" <a@example.net>, b@example.net\r\n\
         Cc: c@example.net\r\nReply-To: desk@example.org\r\nSubject: =?utf-8?b?R3LDvMOfZQ==?=\r\nDate: now\r\n\
         Message-ID: <1@example.org>\r\nX-Tag: =?utf-8?q?=C3=BC?=\r\nList-Unsubscribe: <https://x.example/u>\r\n\
-        DKIM-SignatureCheck: v=1\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=m\r\n\r\n--m\r\n\
+        DKIM-Signature: v=1\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=m\r\n\r\n--m\r\n\
         Content-Type: multipart/related; boundary=r\r\n\r\n--r\r\nContent-Type: multipart/alternative; boundary=a\r\n\r\n\
         --a\r\nContent-Type: text/plain; charset=iso-8859-1\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\
         Gr=FC=DFe\r\n--a\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<img src=\"cid:logo@x\">\r\n--a--\r\n--r\r\n\

@@ -1,7 +1,7 @@
 //! Recognises complaints: abuse reports (RFC 5965, RFC 6591), and the formats of providers that do not use
 //! them.
 //!
-//! The recipient is the person who complained: `OriginalMessage-Rcpt-To`, `Removal-Recipient`, or, if the
+//! The recipient is the person who complained: `Original-Rcpt-To`, `Removal-Recipient`, or, if the
 //! provider hides it, the `To` of the reported mail. An opt-out that a mail program sends automatically
 //! counts as a complaint of type `opt-out`.
 

@@ -78,7 +78,7 @@ async fn socks5_takes_addresses_and_any_kind_of_answer() {
 #[tokio::test]
 async fn http_connect_signs_in_and_leaves_what_follows_the_head() {
     let request = b"CONNECT imap.example.org:993 HTTP/1.1\r\nHost: imap.example.org:993\r\n\
-        OutboundProxy-Authorization: Basic Ym9iOnNlY3JldA==\r\n\r\n";
+        Proxy-Authorization: Basic Ym9iOnNlY3JldA==\r\n\r\n";
     let answer = b"HTTP/1.1 200 Connection established\r\nX-A: b\r\n\r\n* OK".to_vec();
     let (port, serving) = scripted(vec![(request.to_vec(), answer)]).await;
     let mut tcp = through(&format!("http://bob:secret@127.0.0.1:{port}"), "imap.example.org", &anywhere())

@@ -6,6 +6,7 @@
 mod cleanup;
 mod clock_rollback;
 mod disk_space;
+mod duty_pace;
 mod lanes;
 mod retention;
 mod verdict;
@@ -35,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 use self::{
     clock_rollback::RollbackDetector,
     disk_space::DiskSpaceWatch,
+    duty_pace::DutyPace,
     retention::RetentionRounds,
     verdict::{expiry_change, lost_lease_change},
 };
@@ -410,44 +412,6 @@ struct PendingPulls {
     ready: bool,
     /// Mail whose next attempt is later than any retry delay allows.
     beyond: bool,
-}
-
-/// The pace of the jobs.
-struct DutyPace {
-    stop: CancellationToken,
-    /// Whether this node has the housekeeping duty.
-    has_duty: AtomicBool,
-}
-
-impl DutyPace {
-    fn is_running(&self) -> bool {
-        !self.stop.is_cancelled()
-    }
-
-    /// Waits until a job is due again. A job that failed is tried again soon.
-    async fn wait_after(&self, duty: &'static str, done: Result<Duration, StoreError>) {
-        let wait = done.unwrap_or_else(|error| {
-            tracing::warn!(duty, %error, "a duty of housekeeping failed");
-            EVERY
-        });
-        self.wait(wait).await;
-    }
-
-    /// Waits until this node has the duty; false if it is stopped before.
-    async fn wait_for_duty(&self) -> bool {
-        while self.is_running() && !self.has_duty.load(Ordering::Relaxed) {
-            self.wait(EVERY).await;
-        }
-        self.is_running()
-    }
-
-    async fn wait(&self, time: Duration) {
-        tokio::select! {
-            biased;
-            () = self.stop.cancelled() => {}
-            () = tokio::time::sleep(time) => {}
-        }
-    }
 }
 
 /// The epoch: passing it disables the check for expired leases.

@@ -476,28 +476,22 @@ pub async fn routers_are_woken(store: &Shared) {
 /// Under its own id, to subscribers and in the feed; nothing is counted for it.
 pub async fn subscribers_are_told_of_mail_that_came(store: &Shared) {
     let key = watch(store, "orders").await;
-    let who = webhook(TENANT, "one");
-    subscribe(store, who.clone()).await;
+    subscribe(store, webhook(TENANT, "one")).await;
     register(store, page(&key, None, (5, 1), vec![mail(1)])).await;
     for (token, data) in [(1, r#"{"n":1}"#), (2, r#"{"n":2}"#)] {
         let one = take(store, token, at(5), 1).await.remove(0);
-        let told = InboundMailResult {
-            received: Some(data.to_owned()),
-            ..routed(&one, token, InboundState::Routed, at(5))
-        };
-        assert!(settle(store, told).await);
+        let settled = routed(&one, token, InboundState::Routed, at(5));
+        assert!(settle(store, InboundMailResult { received: Some(data.to_owned()), ..settled }).await);
         assert_eq!(store.replay_inbound(&tenant(), one.uid, at(5)).await.unwrap(), ChangeResult::Done);
     }
     assert_eq!(tell(store, at(6)).await, 2);
     let feed = store.feed(&tenant(), FeedPosition::default(), 9).await.unwrap();
     let said: Vec<_> =
         feed.iter().map(|one| (one.uid, one.kind, one.event.as_ref().unwrap().data.as_deref())).collect();
-    let uid = mail(1).uid;
-    let expected =
-        [(uid, EventKind::Received, Some(r#"{"n":1}"#)), (uid, EventKind::Received, Some(r#"{"n":2}"#))];
-    assert_eq!(said, expected);
-    let told = store.notifications(&tenant(), uid).await.unwrap();
-    assert_eq!(told.iter().map(|one| one.key.seq).collect::<Vec<_>>(), [1, 2]);
+    let (uid, kind) = (mail(1).uid, EventKind::Received);
+    assert_eq!(said, [(uid, kind, Some(r#"{"n":1}"#)), (uid, kind, Some(r#"{"n":2}"#))]);
+    let notifications = store.notifications(&tenant(), uid).await.unwrap();
+    assert_eq!(notifications.iter().map(|one| one.key.seq).collect::<Vec<_>>(), [1, 2]);
     let record = store.inbound_one(&tenant(), uid).await.unwrap().unwrap();
     assert_eq!(record.events.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2]);
     assert!(store.statistics(&tenant(), at(-9_999_999), at(9_999_999)).await.unwrap().is_empty());

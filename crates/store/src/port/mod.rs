@@ -4,6 +4,7 @@
 //! once if its callers can have many.
 
 mod inbound;
+mod node;
 mod report;
 mod stream;
 
@@ -18,6 +19,7 @@ use postway_domain::{
 };
 
 pub use inbound::InboundStore;
+pub use node::NodeStore;
 pub use report::{ReportStore, RetentionStore};
 pub use stream::StreamStore;
 
@@ -25,11 +27,10 @@ use crate::{
     error::StoreError,
     record::{
         Acceptance, AccountGate, AccountKey, AuditEntry, BatchRecord, BlobName, ChangeResult, ClaimRequest,
-        ClaimedMessage, DedupKind, DirectoryChange, DutyRecord, FileLink, LimitUse, MessageBrief,
-        MessageChange, MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, MessageSummary,
-        NewMessage, NodeBeat, NodeRecord, OpenCircuit, PreparationState, PrepareRequest, QueueState,
-        QueueStats, SendingRate, StalledMessage, StoreSpace, StoredBody, SuppressionRecord, SuspensionRecord,
-        ToPrepare, WireCommit,
+        ClaimedMessage, DedupKind, DirectoryChange, FileLink, LimitUse, MessageBrief, MessageChange,
+        MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, MessageSummary, NewMessage,
+        OpenCircuit, PreparationState, PrepareRequest, QueueState, QueueStats, SendingRate, StalledMessage,
+        StoreSpace, StoredBody, SuppressionRecord, SuspensionRecord, ToPrepare, WireCommit,
     },
     sql::durability::DurabilityRisk,
 };
@@ -397,42 +398,6 @@ pub trait DirectoryStore: Send + Sync {
         let key = AccountKey { tenant: tenant.clone(), account: id.clone() };
         self.change(DirectoryChange::DeleteAccount(key), None).await
     }
-}
-
-/// The nodes that share a database, and their duties.
-#[async_trait]
-pub trait NodeStore: Send + Sync {
-    /// Whether other processes may use this store at the same time.
-    fn is_shared(&self) -> bool;
-
-    /// Registers this process or moves its heartbeat counter, and returns every registered node. If the
-    /// schema has become one that this program must not write, it fails, and all later writes are refused.
-    async fn beat(&self, node: &NodeBeat) -> Result<Vec<NodeRecord>, StoreError>;
-
-    /// The clock of the database server that nodes share, if there is one. It is evidence only; no decision
-    /// uses it as the time.
-    async fn server_time(&self) -> Result<Option<Time>, StoreError> {
-        Ok(None)
-    }
-
-    /// Every registered node, the oldest first.
-    async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError>;
-
-    /// Removes nodes from the register, stopping ones and dead ones. Their duties are free from then on.
-    async fn strike(&self, gone: &[Incarnation]) -> Result<(), StoreError>;
-
-    /// The holder of a duty, if it ever had one.
-    async fn duty(&self, name: &str) -> Result<Option<DutyRecord>, StoreError>;
-
-    /// Takes a duty if it is still as it was `seen`. Returns its new term, or `None` if another node was
-    /// faster.
-    async fn take_duty(
-        &self,
-        name: &str,
-        seen: Option<DutyRecord>,
-        by: Incarnation,
-        at: Time,
-    ) -> Result<Option<i64>, StoreError>;
 }
 
 /// What the process itself uses to operate the store.
