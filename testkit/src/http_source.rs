@@ -4,11 +4,11 @@
 //! answers is set per path as a [`SourceReply`]; a path without one answers 404.
 //!
 //! ```no_run
-//! # use postway_testkit::http_source::{HttpSource, Reply};
+//! # use postway_testkit::http_source::{HttpSource, SourceReply};
 //! # async fn example() {
 //! let source = HttpSource::start().await;
-//! source.serve("/a.pdf", Reply::ok("%PDF-1.7").header("content-type", "application/pdf"));
-//! source.serve("/bomb", Reply::Endless);
+//! source.serve("/a.pdf", SourceReply::ok("%PDF-1.7").header("content-type", "application/pdf"));
+//! source.serve("/bomb", SourceReply::Endless);
 //! // … fetch source.url("/a.pdf") …
 //! assert_eq!(source.requests().len(), 1);
 //! # }

@@ -5,12 +5,12 @@
 //! be given before the start and changed while it runs.
 //!
 //! ```no_run
-//! # use postway_testkit::{Action, SmtpSink, Verb};
+//! # use postway_testkit::{SinkAction, SmtpSink, SinkVerb};
 //! # use std::time::Duration;
 //! # async fn example() {
 //! let sink = SmtpSink::builder()
 //!     .rcpt("nobody@", "550 5.1.1 no such user")
-//!     .once(Verb::Dot, Action::Cut.recorded())
+//!     .once(SinkVerb::Dot, SinkAction::Cut.recorded())
 //!     .start()
 //!     .await;
 //! // … send to sink.port() …
