@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const USER: &str = "gateway-user";
 const PASSWORD: &str = "correct horse battery staple";
 
-/// Hands over so many mails at once, named `m-0` and on.
+/// Submits `count` mails at once, named `m-0` and on.
 async fn send_many(gateway: &Gateway, count: usize) -> anyhow::Result<()> {
     let mails: Vec<Value> = (0..count).map(|n| mail(&format!("m-{n}"), "ada@example.net")).collect();
     let answer = gateway.post("/v1/messages/batch", json!({"messages": mails})).await?;

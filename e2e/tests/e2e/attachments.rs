@@ -55,7 +55,7 @@ async fn files_from_anywhere_arrive_byte_for_byte() -> anyhow::Result<()> {
             .all(|one| one.header("authorization").is_none())
     );
 
-    // The old form: one field, told apart by its beginning.
+    // The old form: one field, distinguished by its beginning.
     let old = json!([{"filename": "b.bin", "storage_path": source.url("/linked")}, {"filename": "d.bin", "storage_path": path}]);
     gateway.send(with_files("old", old)).await?;
     gateway.wait_for("old", "sent").await?;

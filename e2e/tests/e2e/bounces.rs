@@ -66,7 +66,7 @@ async fn a_mail_to_nobody_comes_back_and_its_message_says_so() -> anyhow::Result
         "{event:#}"
     );
 
-    // The application is told, and nobody writes to that address again.
+    // The application is notified, and the address gets no more mail.
     eventually("the webhook", async || {
         let calls = receiver.calls()?;
         Ok(calls.iter().find(|call| call.kind() == "email.bounced").map(|call| call.body.clone()))

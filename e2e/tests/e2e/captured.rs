@@ -114,7 +114,7 @@ async fn a_door_takes_no_mail_for_a_tenant_that_cannot_send_unless_the_sandbox_w
     Ok(())
 }
 
-/// What a tenant that cannot send is told, wherever its mail comes in.
+/// The refusal that a tenant without a real account gets at every way in.
 const SENTENCE: &str = "no account of this tenant sends mail yet";
 
 /// Hands one mail over by SMTP; the last reply.

@@ -9,10 +9,10 @@ use serde_json::json;
 /// More than one mail takes, so that the crash strikes each of them; twice as many where a start made many by
 /// itself.
 const COMMITS: usize = 6;
-/// After so many tries something else is wrong.
+/// After this many tries something else is wrong.
 const ROUNDS_MAX: usize = 30;
 
-/// Hands over one mail that meets the failpoint, starts again, and looks at what became of it.
+/// Submits one mail that meets the failpoint, restarts, and checks the state of that mail.
 async fn crash_at(point: &str, in_doubt: bool, copies_expected: &[usize]) -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
     let mut gateway = Gateway::start().await?;

@@ -92,7 +92,7 @@ async fn lost_in_mid_run(url: &str) -> anyhow::Result<()> {
     gateway.relay_with(sink.port(), json!({"max_connections": 6})).await?;
     let load = Load::start(&[gateway.client()], true);
     let grows_by = async |count: usize| load.wait_for(load.acknowledged() + count).await;
-    // Shorter and longer than the store takes to find out what became of a commit whose answer was lost.
+    // Shorter and longer than the store takes to find out whether a commit succeeded whose answer was lost.
     for outage in [0, 1, 8, 8] {
         grows_by(100).await?;
         let refusals = load.refusals();

@@ -1,4 +1,4 @@
-//! Another program holds the SQLite file for writing: callers are told to come back, and nothing is lost or
+//! Another program holds the SQLite file for writing: callers are asked to come back, and nothing is lost or
 //! done twice.
 
 use std::{

@@ -328,7 +328,7 @@ async fn fifty_large_posts_at_once_stay_below_the_ceiling_and_are_all_taken_in_t
         let client = gateway.client();
         posting.spawn(async move {
             let mut refusals = 0;
-            // As callers are told to: what is answered 503 is sent again, as late as the answer says.
+            // As callers are asked to: what is answered 503 is sent again, as late as the answer says.
             loop {
                 let request = client.request(Method::POST, "/v1/messages");
                 let answer =

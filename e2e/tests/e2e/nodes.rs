@@ -14,7 +14,7 @@ use tokio::time::Instant;
 /// is busy.
 const NOT_STRUCK_BEFORE: Duration = Duration::from_secs(5);
 
-/// Waits until a node lists so many, all of them alive, and returns how long that took.
+/// Waits until a node lists `count` nodes, all of them alive, and returns how long that took.
 async fn wait_for_nodes(gateway: &Gateway, count: usize) -> anyhow::Result<Duration> {
     let started = Instant::now();
     eventually(&format!("{count} living nodes"), async || {

@@ -1,4 +1,4 @@
-//! What people ask of the page: what needs me, what became of today's mail, where is that one mail.
+//! The questions that people bring to the page: what needs me, how did today's mail go, where is that one mail.
 
 use postway_e2e::{Browser, Gateway, mail_with};
 use postway_testkit::SmtpSink;

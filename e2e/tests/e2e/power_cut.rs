@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 const CLIENTS: usize = 4;
 /// Mails of each client in each of the two lives.
 const MAILS: usize = 16;
-/// Each of so many is too large for a row, and is a file of its own.
+/// The number of bodies that are too large for a row, each in a file of its own.
 const LARGE_EVERY: usize = 5;
 /// Files in the spool folder.
 const FILES: usize = 10;

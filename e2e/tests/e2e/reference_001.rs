@@ -122,7 +122,7 @@ impl World {
         );
     }
 
-    /// What the client was told of a message, by the word for it.
+    /// What the client was notified of for a message, by kind.
     fn told(&self, id: &str, status: &str) -> Option<Value> {
         let reports = self.client.requests().into_iter().filter(|request| request.path == "/mail-proxy/sync");
         let mut entries = reports.flat_map(|request| {
@@ -225,7 +225,7 @@ async fn a_message_goes_through_its_states_and_each_is_told_alike() -> anyhow::R
         .await?;
     assert_eq!((&answer["queued"], &answer["rejected"][0]["id"]), (&json!(4), &json!("flawed")), "{answer}");
 
-    // Sent, told, and so reported, though the client answers no more than OK.
+    // Sent, acknowledged, and so reported, though the client answers no more than OK.
     let sent = world.until_status("sent", "REPORTED").await?;
     assert_eq!(world.until_told("sent", "sent").await?["sent_ts"], sent["sent_ts"]);
     let columns =
@@ -247,7 +247,7 @@ async fn a_message_goes_through_its_states_and_each_is_told_alike() -> anyhow::R
         .await?;
     assert_eq!((&other["ok"], &other["rejected"][0]["id"]), (&json!(false), &json!("sent")), "{other}");
 
-    // A notice of delay, of which no client is told, takes nothing back.
+    // A notice of delay, which is not sent to clients, takes nothing back.
     let mail = world.mail("sent");
     world.come_back(&notification(&mail, "ada@example.net", "delayed", "4.2.0", "450 4.2.0 still trying"));
     world.gateway.wait_until("sent", "delayed", |message| message["outcome"] == "delayed").await?;

@@ -14,7 +14,7 @@ use reqwest::{Method, header::ACCEPT};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-/// Has the tenant's client told in this form.
+/// Sets the form of the calls to the tenant's client.
 async fn tell_client(gateway: &Client, source: &HttpSource, form: &str) -> anyhow::Result<()> {
     let auth = json!({"type": "bearer", "token": "s3cr3t"});
     let client = json!({"url": source.url(""), "path": "/reports", "auth": auth});
@@ -24,7 +24,7 @@ async fn tell_client(gateway: &Client, source: &HttpSource, form: &str) -> anyho
         .map(drop)
 }
 
-/// What the client was told so far.
+/// The calls that the client has received so far.
 fn bodies(source: &HttpSource) -> anyhow::Result<Vec<Value>> {
     let requests = source.requests();
     let reports: Vec<_> = requests.iter().filter(|request| request.path == "/reports").collect();
@@ -68,7 +68,7 @@ async fn an_outbox_is_called_until_it_takes_the_outcome_and_the_history_tells() 
     assert!(call["reason"].is_null() && text(call, "reached_at").parse::<Timestamp>().is_ok(), "{call:#}");
     assert_eq!(calls.len(), 2);
 
-    // What will not arrive is told as well: refused by the relay, and by our own checks.
+    // Mail that will not arrive is reported as well: refused by the relay, and by our own checks.
     gateway.send(mail("lost-cause", "nobody@example.net")).await?;
     let failed = notified(&gateway, "lost-cause").await?;
     let missing = json!({"attachments": [{"filename": "a.bin", "url": source.url("/none.bin")}]});
@@ -112,7 +112,7 @@ async fn a_batch_is_told_as_its_client_asks_and_only_what_it_took_is_acknowledge
     gateway.relay_to(sink.port()).await?;
     // Long enough for all that is to come together meanwhile.
     let quiet_until = gateway.now().await? + SignedDuration::from_secs(15);
-    // The mail that asked for the time is none to tell of.
+    // The mail that asked for the time is not reported.
     gateway.wait_until_settled(PATIENCE).await?;
     let answer = |answer: Value| SourceReply::ok(answer.to_string());
     let replies = vec![
@@ -120,7 +120,7 @@ async fn a_batch_is_told_as_its_client_asks_and_only_what_it_took_is_acknowledge
         answer(json!({"ok": true, "error": ["a"], "not_found": ["b"], "queued": 1})),
         answer(json!({"ok": true, "queued": 2})),
         answer(json!({"ok": true, "queued": 0})),
-        // A success in other words is none.
+        // A success in other words does not count.
         SourceReply::ok("thank you"),
     ];
     source.serve_in_turn("/reports", replies);

@@ -19,7 +19,7 @@ fn large(id: &str) -> Value {
     mail_with(id, "ada@example.net", json!({"attachments": [{"filename": "a.bin", "content": file}]}))
 }
 
-/// Has everything removed that may go, once so many may; returns how many that were.
+/// Removes everything that may go once there are `count` of it; returns the number removed.
 async fn clean_up(gateway: &Client, at_least: i64) -> anyhow::Result<i64> {
     // Nothing recent goes while an event, of whatever message, has not been made into notifications yet.
     eventually("messages that may go", async || {
@@ -42,7 +42,7 @@ async fn erase(gateway: &Client, address: &str, expected: [i64; 3]) -> anyhow::R
     .await
 }
 
-/// What became of so many messages, by the statistics of the account `relay`.
+/// The outcomes of the messages, by the statistics of the account `relay`.
 async fn counted(gateway: &Client) -> anyhow::Result<(Value, Value)> {
     let rows = gateway.get("/v1/statistics?by=day&account=relay").await?;
     // Midnight may have passed since the first of them.
@@ -135,7 +135,7 @@ async fn what_is_reported_goes_by_itself_after_a_week_and_nothing_else_does() ->
     gateway.wait_for("untold", "sent").await?;
     gateway.post("/v1/accounts/relay/suspend", json!({})).await?;
     gateway.send(mail("under-way", "ada@example.net")).await?;
-    // Retention looks at the start, and leaves recent things alone while there are events nobody was told of.
+    // Retention looks at the start, and leaves recent things alone while there are events without notifications.
     let is_told = |message: &Value| message["notifications"][0].is_object();
     gateway.wait_until("under-way", "made into notifications", is_told).await?;
     assert!(gateway.terminate().await?.success());

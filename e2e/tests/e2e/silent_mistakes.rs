@@ -1,4 +1,4 @@
-//! Mistakes that would otherwise show only when it is too late are told at once, each with what to do.
+//! Mistakes that would otherwise show too late are reported at once, each with a remedy.
 
 use std::fs;
 

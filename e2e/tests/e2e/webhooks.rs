@@ -236,7 +236,7 @@ async fn what_was_told_can_be_read_and_told_again() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Mails are read many at once to be told of, but for those with many recipients.
+/// Notifications read many mails at once, except those with many recipients.
 #[tokio::test]
 async fn one_that_lives_beside_many_dead_is_told_of_mails_to_one_and_to_many() -> anyhow::Result<()> {
     const DEAD: usize = 40;

@@ -57,7 +57,7 @@ static THERE: MultiRowSql = MultiRowSql {
     postgres: there!(" ORDER BY tenant, id FOR KEY SHARE"),
     mysql: there!(" ORDER BY tenant, id LOCK IN SHARE MODE"),
 };
-/// Of lanes with earlier ids, which a walk does not find, the first message that waits is looked up in each.
+/// A walk does not find lanes with earlier ids: this looks up the first waiting message of each of them.
 pub(crate) const HAS_MISPLACED: SqlText = SqlText::or_mysql(
     "SELECT l.id FROM lane l WHERE l.tenant = ? AND l.account = ? AND (l.id < ? OR l.id > ?) AND (SELECT m.due_at FROM message m WHERE m.lane = l.id \
      AND m.due_at IS NOT NULL ORDER BY m.due_at LIMIT 1) IS NOT NULL LIMIT 1",

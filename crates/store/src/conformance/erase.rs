@@ -94,7 +94,7 @@ pub async fn an_erased_address_is_taken_out_of_messages_to_others(store: &Shared
     assert_eq!(store.erase(&tenant(), "bob@example.org", at(9), 9).await.unwrap().redacted, 1);
 }
 
-/// So many messages at a time.
+/// The number of messages that one call erases.
 pub async fn an_erasure_goes_slice_by_slice(store: &Shared) {
     for number in 1..=3 {
         sent(store, Sample::new(number).to("ann@example.org")).await;

@@ -12,7 +12,7 @@ use crate::record::{
     SendingPermit,
 };
 
-/// So many in any minute.
+/// A limit of this many messages in any minute.
 pub fn per_minute(limit: u32) -> AccountLimits {
     AccountLimits { per_minute: limit, ..AccountLimits::default() }
 }

@@ -27,7 +27,7 @@ pub const LEASE_LASTS: Duration = Duration::from_secs(600);
 
 const START_MS: i64 = 1_700_000_000_000;
 
-/// So many bytes that no compression makes fewer.
+/// Random bytes of this length, which do not compress.
 pub fn noise(bytes: usize) -> Bytes {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let next = |_| {

@@ -1,4 +1,4 @@
-//! Writers on engines that do as they are told.
+//! Writers on engines that follow a script.
 
 use std::{
     collections::VecDeque,
@@ -125,7 +125,7 @@ impl WriteTransaction for Stub {
     async fn close(self) {}
 }
 
-/// So many writers that follow one script.
+/// The given number of writers, all following one script.
 fn writers(count: usize, script: &Arc<Script>) -> Arc<Writers> {
     let stub = || Stub { script: script.clone(), after: CommitEffects::default(), doing: Default::default() };
     Arc::new(Writers::start((0..count).map(|_| stub()).collect(), &Arc::default()))

@@ -28,7 +28,7 @@ async fn five_delays_up_to_ten_minutes_and_then_none() -> anyhow::Result<()> {
     const DELAYS_S: [u64; 5] = [1, 5, 30, 120, 600];
     let (store, ses) = (PostgresDatabase::create(), HttpSource::start().await);
     let mut gateway = pipeline(&store, &ses).await?;
-    // As an account has it that nobody has told anything.
+    // The defaults of an account.
     gateway.patch("/v1/accounts/ses", json!({"retry": null})).await?;
     ses.serve(SEND_PATH, refused(503, "ServiceUnavailable"));
     let (_, answer) = send(&gateway, "slow", &mail(json!({}))).await?;

@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{Client, PLAIN, Stage, TLS, auth, run};
 
-/// Waits until so many mails have come to an end, all of them sent.
+/// Waits until `count` mails are final, all of them sent.
 async fn all_sent(gateway: &Gateway, count: u64) -> anyhow::Result<()> {
     eventually("all mails sent", async || {
         let stats = gateway.get("/v1/stats").await?;
