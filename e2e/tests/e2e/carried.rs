@@ -1,5 +1,5 @@
 //! What Postfix carries is carried: mail of old, lazy and rich programs goes through the SMTP door of the
-//! real binary, and arrives as it was handed in, but for what is told in its history. What others signed
+//! real binary, and arrives as it was handed in, except for changes that its history lists. What others signed
 //! still verifies.
 
 use std::net::SocketAddr;

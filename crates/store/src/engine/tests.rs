@@ -207,8 +207,8 @@ async fn a_slow_statement_fails_nobody_else() {
     assert_eq!(given.unwrap(), [true]);
 }
 
-/// What may be durable is not done again: each of the group would meet its own rows, and be told of a fault
-/// that is none.
+/// A commit that may be durable is not repeated: each request of the group would meet its own rows and get an
+/// error although nothing is wrong.
 #[tokio::test]
 async fn a_commit_that_may_be_durable_is_not_done_again() {
     let unknown = StoreError::Unsettled("the answer was lost".into());

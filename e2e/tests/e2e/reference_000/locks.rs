@@ -101,7 +101,7 @@ async fn look_ups_by_status_and_by_id_read_little_of_a_grown_table() -> anyhow::
 }
 
 /// `UPDATE … WHERE id = ? AND status = ?`: of those who change a mail at once one does, and who comes too
-/// late is told so. Requirements 20, 21.
+/// late gets an error. Requirements 20, 21.
 #[tokio::test]
 async fn of_many_who_change_a_mail_at_once_one_does_and_a_late_one_is_told() -> anyhow::Result<()> {
     let at_dot = SinkPause::new();
