@@ -282,6 +282,8 @@ name_id!(
 
 #[cfg(test)]
 mod tests {
+    use rand::{SeedableRng, rngs::StdRng};
+
     use super::*;
 
     #[test]
@@ -294,7 +296,7 @@ mod tests {
 
     #[test]
     fn rising_uids_rise_whatever_the_clock_does() {
-        let (uids, mut random) = (RisingUids::default(), rand::rng());
+        let (uids, mut random) = (RisingUids::default(), StdRng::seed_from_u64(7));
         let times = [1_000, 1_000, 1_000, 900, 1_001, 1_001].map(Time::from_millis);
         let given: Vec<_> = times.iter().map(|now| uids.next(*now, &mut random)).collect();
         assert!(given.is_sorted() && given.windows(2).all(|pair| pair[0] != pair[1]));
@@ -303,7 +305,7 @@ mod tests {
 
     #[test]
     fn rising_uids_cannot_be_guessed_from_each_other() {
-        let (uids, mut random) = (RisingUids::default(), rand::rng());
+        let (uids, mut random) = (RisingUids::default(), StdRng::seed_from_u64(7));
         let now = Time::from_millis(1_700_000_000_000);
         let given: Vec<_> = (0..10_000).map(|_| uids.next(now, &mut random)).collect();
         assert!(given.windows(2).all(|pair| pair[0] < pair[1]));
@@ -320,7 +322,7 @@ mod tests {
 
     #[test]
     fn rising_uids_follow_a_clock_that_is_set_back_further_than_they_may_be_ahead() {
-        let (uids, mut random) = (RisingUids::within(1_000), rand::rng());
+        let (uids, mut random) = (RisingUids::within(1_000), StdRng::seed_from_u64(7));
         let [first, close, far] =
             [10_000, 9_500, 5_000].map(|ms| uids.next(Time::from_millis(ms), &mut random));
         assert!(close > first, "half a second is borne");
@@ -329,7 +331,7 @@ mod tests {
 
     #[test]
     fn uids_sort_by_time() {
-        let mut random = rand::rng();
+        let mut random = StdRng::seed_from_u64(7);
         let early = MessageUid::new(Time::from_millis(1_000), &mut random);
         let late = MessageUid::new(Time::from_millis(2_000), &mut random);
         assert!(early < late);
