@@ -255,6 +255,7 @@ pub(crate) mod tests {
         let accepted = store.accept((0..count).map(message).collect()).await.unwrap();
         assert!(accepted.iter().all(|accepted| matches!(accepted, Acceptance::Accepted { .. })));
         // A message is not removed while its events may still have subscribers.
+                destination: None,
         store.sequence(1_000).await.unwrap();
         store.fan_out(start(), 1_000).await.unwrap();
     }

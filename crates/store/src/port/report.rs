@@ -5,7 +5,7 @@
 //! notification for each event and subscriber from the pages, and counts hours, each page once.
 
 use async_trait::async_trait;
-use postway_domain::{MessageEvent, MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
+use postway_domain::{Lane, MessageEvent, MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
 
 use crate::{
     error::StoreError,
@@ -175,4 +175,8 @@ pub trait RetentionStore: Send + Sync {
         since: Time,
         until: Time,
     ) -> Result<Vec<StatisticsRow>, StoreError>;
+    /// Moves these messages to lanes of the same tenant and account, if they wait to be claimed. Returns how
+    /// many.
+    async fn move_messages(&self, moves: Vec<(MessageUid, Lane)>) -> Result<u32, StoreError>;
+
 }

@@ -63,6 +63,8 @@ pub(crate) enum RetainJob {
     MoveWaiting(Vec<MisplacedLane>),
     /// Removes these lanes if they still have no messages at this time.
     RetireLanes(IdleLanes, Time),
+    /// Moves these messages to other lanes if they still wait.
+    MoveMessages(Vec<(MessageUid, Lane)>),
     /// Erases an address from these messages of a tenant if they have not changed since they were seen, and
     /// removes these inbound mails.
     Erase(TenantId, String, Time, Vec<SeenMessage>, Vec<MessageUid>),
@@ -79,6 +81,7 @@ impl RetainJob {
             RetainJob::MoveWaiting(misplaced) => misplaced.len(),
             RetainJob::RetireLanes(idle, _) => {
                 (idle.to_mark.len() + idle.to_remove.len()) / LANES_PER_MESSAGE
+            RetainJob::MoveMessages(moves) => moves.len(),
             }
             RetainJob::Erase(.., seen, mails) => seen.len() + mails.len(),
         }
@@ -104,10 +107,14 @@ pub(crate) async fn write(
         }
         RetainJob::MoveWaiting(misplaced) => {
             let moved = lane_upkeep::move_waiting(&mut *engine.session()?, misplaced).await?;
-            let key = |lane: &Lane| AccountKey { tenant: lane.tenant.clone(), account: lane.account.clone() };
             let after = engine.after();
             after.wrote = true;
-            after.woken.extend(misplaced.iter().map(|one| key(&one.lane)));
+            after.woken.extend(misplaced.iter().map(|one| account_of(&one.lane)));
+            moved
+        }
+        RetainJob::MoveMessages(moves) => {
+            let moved = lane_upkeep::move_messages(&mut *engine.session()?, moves).await?;
+            engine.after().wrote = true;
             moved
         }
         RetainJob::RetireLanes(idle, now) => {
@@ -127,6 +134,10 @@ pub(crate) async fn write(
 
 /// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
+fn account_of(lane: &Lane) -> AccountKey {
+    AccountKey { tenant: lane.tenant.clone(), account: lane.account.clone() }
+}
+
 pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     let listed =
         [erase::STATEMENTS, statistics::STATEMENTS, delivery_state::STATEMENTS, traces::STATEMENTS].concat();

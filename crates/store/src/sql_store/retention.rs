@@ -1,7 +1,7 @@
 //! [`RetentionStore`] over SQL.
 
 use async_trait::async_trait;
-use postway_domain::{MessageUid, TenantId, Time};
+use postway_domain::{Lane, MessageUid, TenantId, Time};
 
 use super::SqlStore;
 use crate::{
@@ -83,6 +83,10 @@ impl<T: SqlStore> RetentionStore for T {
                 if moved < lane_upkeep::MOVED_MESSAGES {
                     break;
                 }
+    async fn move_messages(&self, moves: Vec<(MessageUid, Lane)>) -> Result<u32, StoreError> {
+        self.writers().retain(RetainJob::MoveMessages(moves)).await.map(removed)
+    }
+
             }
         }
         Ok(upkeep)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, Contact, DkimKey, InboundRule, Incarnation, KeyDigest,
-    KnownRecipient, LimitSpan, MailStream, MessageEvent, MessageStatus, MessageUid, RecipientId,
+    KnownRecipient, Lane, LimitSpan, MailStream, MessageEvent, MessageStatus, MessageUid, RecipientId,
     RecipientKey, Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
     id::{AuditId, BatchCode, ContactId, MailboxId, RuleId, SessionId, StreamId, SubscriberId},
     oauth::{OAuthOwner, OAuthState},
@@ -150,6 +150,7 @@ pass! {
         expunge(expunge: ExpungeRequest) -> u32;
         erase(tenant: &TenantId, address: &str, now: Time, limit: u32) -> ErasureCounts;
         move_misplaced() -> LaneUpkeep;
+        move_messages(moves: Vec<(MessageUid, Lane)>) -> u32;
         retire_lanes(now: Time) -> LaneUpkeep;
         statistics(tenant: &TenantId, since: Time, until: Time) -> Vec<StatisticsRow>;
     }

@@ -1,7 +1,7 @@
 //! Forgetting.
 
 use async_trait::async_trait;
-use postway_domain::{EmailAddress, MessageUid, TenantId, Time};
+use postway_domain::{EmailAddress, Lane, MessageUid, TenantId, Time};
 
 use super::{MemoryStore, stored_message::StoredMessage, tables::MemoryTables};
 use crate::{
@@ -218,6 +218,16 @@ impl RetentionStore for MemoryStore {
         let removed = self.tables()?.expunge(&expunge);
         self.commit(removed > 0);
         Ok(removed)
+    }
+
+    async fn move_messages(&self, moves: Vec<(MessageUid, Lane)>) -> Result<u32, StoreError> {
+        let mut tables = self.tables()?;
+        let mut moved = 0;
+        for (uid, lane) in moves {
+            let waits = |stored: &mut StoredMessage| stored.move_to(lane);
+            moved += u32::from(tables.edit(uid, waits).unwrap_or(false));
+        }
+        Ok(moved)
     }
 
     async fn erase(
