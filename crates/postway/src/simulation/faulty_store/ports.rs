@@ -147,10 +147,11 @@ pass! {
         trim_audit(before: Time, limit: u32) -> u32;
         tombstone(uid: MessageUid) -> Option<MessageTombstone>;
         forget_traces(now: Time, limit: u32) -> u32;
-        expunge(expunge: ExpungeRequest) -> u32;
+        expunge_some(requests: Vec<ExpungeRequest>, limit: u32) -> ExpungeSlice;
+        oldest_mail(tenants: &[TenantId]) -> Vec<OldestMail>;
         erase(tenant: &TenantId, address: &str, now: Time, limit: u32) -> ErasureCounts;
-        move_misplaced() -> LaneUpkeep;
         move_messages(moves: Vec<(MessageUid, Lane)>) -> u32;
+        move_misplaced() -> LaneUpkeep;
         retire_lanes(now: Time) -> LaneUpkeep;
         statistics(tenant: &TenantId, since: Time, until: Time) -> Vec<StatisticsRow>;
     }
