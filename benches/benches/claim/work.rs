@@ -166,16 +166,17 @@ impl Base {
     }
 }
 
-fn lane(key: &AccountKey, batch: Option<&BatchCode>) -> Lane {
+pub fn lane(key: &AccountKey, batch: Option<&BatchCode>) -> Lane {
     Lane {
         tenant: key.tenant.clone(),
         account: key.account.clone(),
         priority: MessagePriority::Normal,
         batch: batch.cloned(),
+        destination: None,
     }
 }
 
-fn message(lane: Lane, state: MessageState, index: usize) -> anyhow::Result<NewMessage> {
+pub fn message(lane: Lane, state: MessageState, index: usize) -> anyhow::Result<NewMessage> {
     let at = Time::from_millis(START_MS + index as i64);
     let uid = MessageUid::new(at, &mut rand::rng());
     Ok(NewMessage {

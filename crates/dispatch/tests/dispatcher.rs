@@ -2,6 +2,8 @@
 //!
 //! One binary, one file per theme; this file has the shared parts.
 
+#[path = "dispatcher/destinations.rs"]
+mod destinations;
 #[path = "dispatcher/isolation.rs"]
 mod isolation;
 #[path = "dispatcher/permits.rs"]

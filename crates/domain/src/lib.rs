@@ -23,7 +23,7 @@ pub use address::{dns, pattern as address_pattern, suppression};
 pub use compat as reference;
 pub use identity::{client, id, key, scram, secret};
 pub use inbound::{rule, watched_mailbox as mailbox};
-pub use limit::{destination, fairness};
+pub use limit::{destination, destination_room, fairness};
 pub use message::{dsn, event, lane, retry, verp};
 pub use subscriber::webhook_form;
 pub use tenant::{contact, known_recipient, stream, template};
@@ -32,6 +32,7 @@ pub use time::spoken_time;
 pub use account::{Account, AccountKind, AccountSettings, RelayTlsMode, SesAccount};
 pub use address::{EmailAddress, NamedAddress};
 pub use contact::Contact;
+pub use destination_room::DestinationRoom;
 pub use dkim_key::{DkimAlgorithm, DkimKey};
 pub use event::{EventKind, MessageEvent};
 pub use failure::SendFailure;
@@ -43,7 +44,9 @@ pub use lane::{Lane, LaneId, LaneRange};
 pub use limit::{AccountLimits, LimitSpan};
 pub use liveness::NodeLiveness;
 pub use mailbox::WatchedMailbox;
-pub use message::{MessagePriority, MessageState, MessageStatus, RecipientKind, RecipientStatus};
+pub use message::{
+    DestinationGroup, MessagePriority, MessageState, MessageStatus, RecipientKind, RecipientStatus,
+};
 pub use rule::InboundRule;
 pub use stream::MailStream;
 pub use subscriber::{Subscriber, SubscriberKind};

@@ -13,9 +13,12 @@ use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 /// Pages of the journal that are sequenced in one call.
-const SEQUENCE_PAGES_MAX: u32 = 1_000;
-/// Pages of the feed that are turned into notifications in one call.
-const FAN_OUT_PAGES_MAX: u32 = 64;
+const SEQUENCE_PAGES_MAX: u32 = 2_048;
+/// Pages of the feed that are turned into notifications in one call. With a thousand active tenants a message
+/// leaves two pages, so a call must take many of them; the store bounds what one transaction does.
+const FAN_OUT_PAGES_MAX: u32 = 2_048;
+/// A call that took this many pages may have left some.
+const FAN_OUT_PAGES_MANY: u32 = 64;
 /// Notifications reclaimed in one call.
 const RECLAIM_MAX: u32 = 500;
 /// How often the duty is checked, and dead nodes are looked for.
@@ -91,7 +94,7 @@ impl FeedSequencer {
             if made > 0 {
                 self.made.notify_one();
             }
-            let is_done = placed < SEQUENCE_PAGES_MAX && made < FAN_OUT_PAGES_MAX;
+            let is_done = placed < SEQUENCE_PAGES_MAX && made < FAN_OUT_PAGES_MANY;
             if is_done || stop.is_cancelled() {
                 return Ok(());
             }

@@ -73,9 +73,9 @@ async fn limits_of_destinations_and_the_envelope_sender_take_u_labels() -> anyho
     gateway.send(mail("other", "eve@example.net")).await?;
     gateway.wait_for("other", "sent").await?;
     eventually("the second to wait for its destination", async || {
-        let second = gateway.message("second").await?;
-        let events = second["events"].as_array().map_or(&[][..], Vec::as_slice);
-        Ok(events.iter().any(|event| text(&event["data"], "code") == "destination_limit").then_some(()))
+        let explained = gateway.get("/v1/messages/second/explain").await?;
+        let gates = explained["gates"].as_array().map_or(&[][..], Vec::as_slice);
+        Ok(gates.iter().any(|gate| text(gate, "gate") == "destination").then_some(()))
     })
     .await?;
     at_dot.release();

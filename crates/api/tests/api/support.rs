@@ -389,6 +389,7 @@ impl Api {
                 account: "sandbox".parse().unwrap(),
                 priority: MessagePriority::Normal,
                 batch: Some("b-1".parse().unwrap()),
+                destination: None,
             },
             client_id: Some(id.parse().unwrap()),
             idempotency: None,

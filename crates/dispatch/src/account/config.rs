@@ -12,6 +12,7 @@ use postway_domain::{
 use postway_net::AddressGuard;
 use postway_oauth::{OAuthTokens, OwnedGrant, TokenSource};
 
+use super::destinations::OwnLimits;
 use crate::{
     context::DispatchContext,
     transport::{
@@ -53,6 +54,8 @@ pub(crate) struct AccountConfig {
     pub transport: AccountTransport,
     /// The account that sends in its place while it cannot.
     pub fallback: Option<AccountId>,
+    /// Its own limits of receiving domains.
+    pub destinations: OwnLimits,
 }
 
 impl AccountConfig {
@@ -72,6 +75,7 @@ impl AccountConfig {
             settings: account.settings.clone(),
             transport: AccountTransport::new(account, &resources),
             fallback: account.settings.fallback.clone(),
+            destinations: Arc::new(account.settings.destinations.clone()),
         }
     }
 

@@ -14,9 +14,18 @@ use postway_domain::MessagePriority;
 use postway_store::record::ClaimedMessage;
 use tokio::sync::Notify;
 
+use super::destinations::DestinationSlots;
+
+/// A claimed message that waits for a courier.
+pub(crate) struct QueuedJob {
+    pub message: ClaimedMessage,
+    /// Its slots at the receiving domains, if they had room.
+    pub slots: Option<DestinationSlots>,
+}
+
 #[derive(Default)]
 struct JobQueueState {
-    jobs: VecDeque<ClaimedMessage>,
+    jobs: VecDeque<QueuedJob>,
     couriers: usize,
     idle: usize,
 }
@@ -43,13 +52,13 @@ impl AccountJobQueue {
     }
 
     /// Adds a message. Returns whether the caller must start another courier, which is already counted.
-    pub fn push(&self, job: ClaimedMessage, couriers_max: usize) -> bool {
+    pub fn push(&self, job: QueuedJob, couriers_max: usize) -> bool {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         self.tenant_in_flight.fetch_add(1, Ordering::Relaxed);
         let mut state = self.lock();
-        let urgent = job.lane.priority == MessagePriority::Immediate;
+        let urgent = job.message.lane.priority == MessagePriority::Immediate;
         // Only immediate mail overtakes; all other messages keep the order of their claims.
-        let can_wait = |waiting: &ClaimedMessage| waiting.lane.priority != MessagePriority::Immediate;
+        let can_wait = |waiting: &QueuedJob| waiting.message.lane.priority != MessagePriority::Immediate;
         match state.jobs.iter().position(can_wait).filter(|_| urgent) {
             Some(at) => state.jobs.insert(at, job),
             None => state.jobs.push_back(job),
@@ -62,12 +71,12 @@ impl AccountJobQueue {
     }
 
     /// The next message at once, if there is one.
-    pub fn take(&self) -> Option<ClaimedMessage> {
+    pub fn take(&self) -> Option<QueuedJob> {
         self.lock().jobs.pop_front()
     }
 
     /// The next message, waiting at most `idle_max`.
-    pub async fn next(&self, idle_max: Duration) -> Option<ClaimedMessage> {
+    pub async fn next(&self, idle_max: Duration) -> Option<QueuedJob> {
         if let Some(job) = self.take() {
             return Some(job);
         }
@@ -100,7 +109,7 @@ impl AccountJobQueue {
 
     /// Removes and returns every message that no courier has started.
     pub fn clear(&self) -> Vec<ClaimedMessage> {
-        self.lock().jobs.drain(..).collect()
+        self.lock().jobs.drain(..).map(|job| job.message).collect()
     }
 
     /// Notes that a message is settled or returned.

@@ -5,8 +5,8 @@
 
 pub(crate) mod circuit;
 pub(crate) mod config;
-mod destinations;
-mod job_queue;
+pub(crate) mod destinations;
+pub(crate) mod job_queue;
 
 use std::{
     sync::{

@@ -27,6 +27,8 @@ use crate::{
         AccountSender, ConnectionCount,
         circuit::store_circuit,
         config::{AccountConfig, AccountTransport},
+        destinations::{DestinationSlots, domains_of, limited_lane},
+        job_queue::QueuedJob,
     },
     context::DispatchContext,
     outcome::{self, AttemptFacts, AttemptVerdict, ReturnReason, settle},
@@ -117,7 +119,8 @@ impl SendResult {
 }
 
 impl Courier {
-    async fn send_and_settle(&mut self, job: ClaimedMessage) {
+    async fn send_and_settle(&mut self, job: QueuedJob) {
+        let QueuedJob { message: job, slots } = job;
         let span = tracing::info_span!(
             "attempt",
             uid = %job.uid,
@@ -126,13 +129,13 @@ impl Courier {
             attempt = job.attempt,
             request_id = job.request_id.as_deref(),
         );
-        let verdict = self.attempt(&job).instrument(span.clone()).await;
+        let verdict = self.attempt(&job, slots).instrument(span.clone()).await;
         self.wait_for_settling().await;
         let settling = settle::settle(self.context.clone(), self.sender.clone(), job, verdict);
         self.settling = Some(self.context.tasks.spawn(settling.instrument(span)));
     }
 
-    async fn attempt(&mut self, job: &ClaimedMessage) -> AttemptVerdict {
+    async fn attempt(&mut self, job: &ClaimedMessage, slots: Option<DestinationSlots>) -> AttemptVerdict {
         let started = Instant::now();
         let config = self.sender.config();
         let mut progress = AttemptProgress { permit: job.permit.clone(), ..AttemptProgress::default() };
@@ -141,7 +144,9 @@ impl Courier {
         let begins = !job.over_limit && !nobody_left && !job.recipient_deleted && !too_late;
         // A panic must not take the courier, its connection or the process with it.
         let sent = match begins {
-            true => Some(AssertUnwindSafe(self.send(job, &config, &mut progress)).catch_unwind().await),
+            true => {
+                Some(AssertUnwindSafe(self.send(job, slots, &config, &mut progress)).catch_unwind().await)
+            }
             false => None,
         };
         let sender = self.sender.clone();
@@ -193,6 +198,7 @@ impl Courier {
     async fn send(
         &mut self,
         job: &ClaimedMessage,
+        slots: Option<DestinationSlots>,
         config: &AccountConfig,
         progress: &mut AttemptProgress,
     ) -> SendResult {
@@ -203,12 +209,17 @@ impl Courier {
         if let Some(wait) = self.sender.circuit().pause_left(Instant::now()) {
             return SendResult::Returned(ReturnReason::Paused(wait));
         }
-        let domains = job.recipients.iter().map(|recipient| recipient.address.domain());
-        let asked =
-            self.sender.destinations.take_slots(&config.settings.destinations, domains, context.clock.now());
-        let _slots = match asked {
-            Ok(slots) => slots,
-            Err(wait) => return SendResult::Returned(ReturnReason::Destination(wait)),
+        let now = context.clock.now();
+        let reserved = match slots {
+            Some(slots) => Ok(slots),
+            None => self.sender.destinations.reserve(&config.destinations, domains_of(job), now),
+        };
+        let _slots = match reserved {
+            Ok(slots) => slots.begin(now),
+            Err(wait) => {
+                let lane = limited_lane(job, &config.destinations);
+                return SendResult::Returned(ReturnReason::Destination { wait, lane });
+            }
         };
         let fetched = permit::renew_during(&context, &mut progress.permit, read_body(&context, job));
         let (body, _memory) = match fetched.await {

@@ -14,7 +14,7 @@ pub(crate) mod wire_marks;
 use std::time::Duration;
 
 use postway_domain::{
-    AccountId, EventKind, MessageState, MessageStatus, RecipientStatus, SendFailure, Time,
+    AccountId, EventKind, Lane, MessageState, MessageStatus, RecipientStatus, SendFailure, Time,
     failure::{FailureCategory, FailurePhase, FailureSeverity},
     message::{AttemptOutcome, LeaseEffect, TransitionInput, reason, transition},
     retry::RetryPolicy,
@@ -71,6 +71,8 @@ pub(crate) struct AttemptVerdict {
     pub change: MessageChange,
     /// A second change, written in the same transaction.
     pub then: Option<MessageChange>,
+    /// The lane to which the message is moved once it waits again.
+    pub moves_to: Option<Lane>,
     pub outcome: AttemptOutcome,
     pub failure: Option<SendFailure>,
     pub provider_message_id: Option<String>,
@@ -318,7 +320,8 @@ pub(crate) fn judge_attempt(
         reply,
         provider_message_id: provider_message_id.clone(),
     });
-    AttemptVerdict { change, then: None, outcome, failure, provider_message_id, duration: attempt.duration }
+    let duration = attempt.duration;
+    AttemptVerdict { change, then: None, moves_to: None, outcome, failure, provider_message_id, duration }
 }
 
 /// Records a message whose attempt panicked: it is quarantined, or in doubt and on hold if its dot may have
@@ -346,6 +349,7 @@ pub(crate) fn quarantine(attempt: &AttemptFacts<'_>, marked: bool, failure: Send
     AttemptVerdict {
         change,
         then: None,
+        moves_to: None,
         outcome,
         failure: Some(failure),
         provider_message_id: None,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postway_domain::{
-    SendFailure,
+    Lane, SendFailure,
     failure::{FailureCategory, FailurePhase, FailureSeverity},
     message::{AttemptOutcome, TransitionInput, transition},
 };
@@ -28,18 +28,25 @@ pub(crate) enum ReturnReason {
     Isolated,
     /// The provider asked for a pause of this length.
     Paused(Duration),
-    /// The limit of a receiving domain is used up for this long.
-    Destination(Duration),
+    /// The limit of a receiving domain is used up.
+    Destination {
+        /// For this long.
+        wait: Duration,
+        /// The lane in which claims pass over it meanwhile, if that is not its own.
+        lane: Option<Lane>,
+    },
     /// The body cannot be read here and now; another node or a later attempt may read it.
     Body(SendFailure),
 }
 
 /// Returns a message that was about to be sent, without using a retry.
 pub(crate) fn return_message(attempt: &AttemptFacts<'_>, reason: ReturnReason) -> AttemptVerdict {
+    let mut moves_to = None;
     let (failure, delay, note) = match reason {
         ReturnReason::PermitExpired => (None, Duration::ZERO, Some("permit expired")),
         ReturnReason::Isolated => (None, Duration::ZERO, Some("its node was isolated")),
-        ReturnReason::Destination(wait) => {
+        ReturnReason::Destination { wait, lane } => {
+            moves_to = lane;
             let message = "a receiving domain is being sent as much as it may be for now";
             let failure = not_started(
                 "destination_limit",
@@ -71,6 +78,7 @@ pub(crate) fn return_message(attempt: &AttemptFacts<'_>, reason: ReturnReason) -
     AttemptVerdict {
         change,
         then: None,
+        moves_to,
         outcome: AttemptOutcome::Returned,
         failure,
         provider_message_id: None,
@@ -145,6 +153,7 @@ pub(crate) fn all_suppressed(attempt: &AttemptFacts<'_>, random: &mut impl Rng) 
     AttemptVerdict {
         change,
         then,
+        moves_to: None,
         outcome: AttemptOutcome::Returned,
         failure: None,
         provider_message_id: None,

@@ -34,6 +34,7 @@ pub(crate) async fn settle(
     let durable = write_all(&context, changes).await || settle_late(&context, &verdict).await;
     if durable {
         record_attempt(&job, &verdict);
+        move_to_its_lane(&context, &verdict).await;
     } else {
         tracing::warn!(outcome = outcome_word(verdict.outcome), "an outcome came too late and was refused");
     }
@@ -45,6 +46,16 @@ pub(crate) async fn settle(
     if has_next && job.lane.account != sender.key.account {
         let key = AccountKey { tenant: job.lane.tenant, account: job.lane.account };
         context.capacity_events.report(&key, true);
+    }
+}
+
+/// Moves a message to the lane in which claims pass over it while a receiving domain is busy. Where that
+/// fails, it is claimed and returned once more.
+async fn move_to_its_lane(context: &DispatchContext, verdict: &AttemptVerdict) {
+    let Some(lane) = &verdict.moves_to else { return };
+    let moved = context.store.move_messages(vec![(verdict.change.uid, lane.clone())]).await;
+    if let Err(error) = moved {
+        tracing::debug!(%error, "a message was not moved to the lane of its destination");
     }
 }
 

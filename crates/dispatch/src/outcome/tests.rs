@@ -23,6 +23,7 @@ fn job(recipients: u32) -> ClaimedMessage {
             account: "relay".parse().unwrap(),
             priority: MessagePriority::Normal,
             batch: None,
+            destination: None,
         },
         token: LeaseToken::new(&mut random),
         version: 2,
@@ -296,7 +297,8 @@ fn what_is_beyond_a_limit_that_rejects_fails_without_an_attempt() {
 #[test]
 fn mail_returned_before_it_began_waits_without_using_a_retry() {
     let claimed = job(1);
-    let verdict = return_message(&attempt(&claimed), ReturnReason::Destination(Duration::from_millis(250)));
+    let wait = Duration::from_millis(250);
+    let verdict = return_message(&attempt(&claimed), ReturnReason::Destination { wait, lane: None });
     assert_eq!((verdict.change.to, verdict.change.retries), (MessageState::Ready, None));
     assert_eq!(verdict.change.due_at, Some(Time::from_millis(5_250)));
     assert!(verdict.change.attempt.is_none() && verdict.change.lost_leases.is_none());

@@ -55,9 +55,11 @@ impl DispatchRunner {
             let uses_fallback = active.sender.key != key;
             standing = standing + room - account_state.standing.min(standing);
             let park = (standing <= in_flight_max && !uses_fallback) || room == 0;
-            let limits = active.sender.config().limits(now);
+            let config = active.sender.config();
+            let (limits, destinations) =
+                (config.limits(now), active.sender.destinations.room(&config.destinations, now));
             let via = uses_fallback.then(|| active.sender.key.account.clone());
-            wants.push(AccountWant { key, room: room as u32, park, limits, via });
+            wants.push(AccountWant { key, room: room as u32, park, limits, via, destinations });
         }
         if self.one_at_a_time {
             wants.truncate(1);
@@ -104,13 +106,33 @@ impl DispatchRunner {
         for one in &claimed {
             *filled.entry(accepting_account(one)).or_default() += 1;
         }
+        let mut short = Vec::new();
         for want in wants {
             let filled = filled.get(&want.key).copied().unwrap_or(0);
             self.note_filled(&want, filled).await;
+            if filled < want.room {
+                short.push(want);
+            }
         }
         // No suspect at the head of the queue: back to full speed.
         self.one_at_a_time &= claimed.iter().any(is_suspect);
         self.start_jobs(claimed, false).await;
+        for want in short {
+            self.note_busy_destinations(&want);
+        }
+    }
+
+    /// Notes that the claim for an account may have passed over lanes whose receiving domains are busy.
+    fn note_busy_destinations(&mut self, want: &AccountWant) {
+        let is_full = || {
+            let now = self.context.clock.now();
+            let active = self.accounts.get(&want.key)?.active(&self.accounts, now);
+            let room = active.sender.destinations.room(&active.sender.config().destinations, now);
+            Some(room.is_full_somewhere())
+        };
+        if want.destinations.is_full_somewhere() || is_full().unwrap_or(false) {
+            self.destination_waits.note(&want.key);
+        }
     }
 
     async fn note_filled(&mut self, want: &AccountWant, filled: u32) {

@@ -11,6 +11,7 @@
 
 mod account_state;
 mod claim;
+mod destination_waits;
 mod scheduler;
 
 use std::{
@@ -27,10 +28,11 @@ use tokio::time::Instant;
 use self::{
     account_state::{AccountState, accepting_account, sending_account},
     claim::ClaimInFlight,
+    destination_waits::DestinationWaits,
     scheduler::{CLAIM_ACCOUNTS_MAX, ClaimScheduler},
 };
 use crate::{
-    account::{AccountSender, config::AccountConfig},
+    account::{AccountSender, config::AccountConfig, destinations::domains_of, job_queue::QueuedJob},
     context::DispatchContext,
     courier,
     outcome::{self, attempt_metrics::count_entered, settle},
@@ -64,6 +66,8 @@ struct DispatchRunner {
     suspect: Option<ClaimedMessage>,
     /// While there may be suspects in the queue, one message is claimed at a time.
     one_at_a_time: bool,
+    /// Accounts whose mail waits for a receiving domain.
+    destination_waits: DestinationWaits,
 }
 
 pub(crate) async fn run(context: Arc<DispatchContext>) {
@@ -75,6 +79,7 @@ pub(crate) async fn run(context: Arc<DispatchContext>) {
         if Instant::now() >= poll_at {
             poll_at = runner.poll().await;
         }
+        runner.end_destination_waits();
         runner.read_accounts().await;
         runner.start_suspect();
         if let Some(freed) = context.capacity_events.next_batch().now_or_never() {
@@ -97,6 +102,7 @@ pub(crate) async fn run(context: Arc<DispatchContext>) {
         // Biased, so that a simulation meets the same events in the same order. No branch starves: a claim
         // answers once, hints are taken as a set, and the other sources are also polled at the top of the
         // loop.
+        let look_at = runner.destination_waits.next_at().map_or(poll_at, |at| at.min(poll_at));
         tokio::select! {
             biased;
             () = context.stop.cancelled() => {}
@@ -107,7 +113,7 @@ pub(crate) async fn run(context: Arc<DispatchContext>) {
             woken = context.store.woken() => runner.wake(woken),
             handed_over = context.store.handed_over() => runner.start_jobs(handed_over, true).await,
             freed = context.capacity_events.next_batch() => runner.note_freed(freed),
-            () = tokio::time::sleep_until(poll_at) => {}
+            () = tokio::time::sleep_until(look_at) => {}
         }
     }
     // A claim under way must be awaited, or its messages would stay leased until their leases expire.
@@ -129,6 +135,7 @@ impl DispatchRunner {
             standing_total: 0,
             suspect: None,
             one_at_a_time: false,
+            destination_waits: DestinationWaits::default(),
         }
     }
 
@@ -202,6 +209,16 @@ impl DispatchRunner {
         self.note_standing();
         let pause = (looked_at.elapsed() * POLL_SHARE).clamp(POLL, POLL_MAX);
         looked_at + next_due.clamp(Duration::from_millis(1), pause)
+    }
+
+    /// Looks again at accounts whose mail has waited for a receiving domain.
+    fn end_destination_waits(&mut self) {
+        while let Some(key) = self.destination_waits.take_over() {
+            if let Some(account_state) = self.accounts.get_mut(&key) {
+                account_state.may_have_work = true;
+                self.scheduler.add(&key);
+            }
+        }
     }
 
     /// Notes accounts with free capacity; the flag says whether their next message is due.
@@ -365,7 +382,12 @@ impl DispatchRunner {
             });
             return;
         };
-        if account_state.sender.queue.push(job, account_state.sender.config().connections_max) {
+        let config = account_state.sender.config();
+        let now = self.context.clock.now();
+        // Without room its courier returns it, unless there is some by then.
+        let slots =
+            account_state.sender.destinations.reserve(&config.destinations, domains_of(&job), now).ok();
+        if account_state.sender.queue.push(QueuedJob { message: job, slots }, config.connections_max) {
             self.context.tasks.spawn(courier::run(self.context.clone(), account_state.sender.clone()));
         }
     }

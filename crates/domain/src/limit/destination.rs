@@ -4,12 +4,17 @@
 //! The big mailbox providers have built-in limits: mild enough for a known sender, strict enough that they do
 //! not turn a new one away. Any other domain has no limit unless the account sets one. A domain named by the
 //! account comes first, then the account's `*`, then the built-in limits.
+//!
+//! Domains under the account's `*` are counted under one of [`SHARED_NAMES`] names, by a digest: a lane is
+//! kept for each name ([`super::destination_room`]), and there is no bound on domains.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, VecDeque},
     time::Duration,
 };
 
+use aws_lc_rs::digest;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -19,6 +24,9 @@ use crate::{
 
 /// The name for every domain that an account does not name.
 pub const ANY_DOMAIN: &str = "*";
+/// The number of names under which domains that an account does not name are counted. Those that fall
+/// together share a limit.
+pub const SHARED_NAMES: usize = 256;
 
 /// The limits of one receiving domain, per node and account; 0 means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +45,17 @@ impl DestinationLimit {
     /// Whether nothing is limited.
     pub fn is_none(&self) -> bool {
         self.connections == 0 && self.per_second == 0
+    }
+
+    /// How many mails may begin at once while none is on its way.
+    pub fn at_once(&self) -> u32 {
+        self.left(0, 0)
+    }
+
+    /// What is left when this many are on the wire, and this many began within a second.
+    fn left(&self, on_the_wire: u32, begun: u32) -> u32 {
+        let left = |most: u32, used: u32| if most == 0 { u32::MAX } else { most.saturating_sub(used) };
+        left(self.connections, on_the_wire).min(left(self.per_second, begun))
     }
 }
 
@@ -58,21 +77,43 @@ const fn limit(connections: u32, per_second: u32) -> DestinationLimit {
 pub fn destination_limit<'d>(
     own: &BTreeMap<String, DestinationLimit>,
     domain: &'d str,
-) -> Option<(&'d str, DestinationLimit)> {
+) -> Option<(Cow<'d, str>, DestinationLimit)> {
     // Most accounts name no domain, and most mail goes to none of the providers.
     // The account may name it with U-labels.
     let by_unicode = || domain_to_unicode(domain).and_then(|unicode| own.get(&unicode));
-    let named = match own.is_empty() {
-        true => None,
-        false => own.get(domain).or_else(by_unicode).or_else(|| own.get(ANY_DOMAIN)),
-    };
-    let found = match named {
-        Some(limit) => Some((domain, *limit)),
-        None => PROVIDERS
+    let named = if own.is_empty() { None } else { own.get(domain).or_else(by_unicode) };
+    let found = match (named, own.get(ANY_DOMAIN)) {
+        (Some(limit), _) => Some((Cow::Borrowed(domain), *limit)),
+        (None, Some(limit)) if limit.is_none() => None,
+        (None, Some(limit)) => Some((Cow::Owned(shared_name(domain)), *limit)),
+        (None, None) => PROVIDERS
             .iter()
-            .find_map(|(name, domains, limit)| domains.contains(&domain).then_some((*name, *limit))),
+            .find_map(|(name, domains, limit)| domains.contains(&domain).then_some((*name, *limit)))
+            .map(|(name, limit)| (Cow::Borrowed(name), limit)),
     };
     found.filter(|(_, limit)| !limit.is_none())
+}
+
+/// The limit that an account has for a name under which mail was counted, maybe by another account or with
+/// earlier limits.
+pub fn limit_of_name<'d>(
+    own: &BTreeMap<String, DestinationLimit>,
+    name: &'d str,
+) -> Option<(Cow<'d, str>, DestinationLimit)> {
+    match name.starts_with(ANY_DOMAIN) {
+        true => own
+            .get(ANY_DOMAIN)
+            .map(|limit| (Cow::Borrowed(name), *limit))
+            .filter(|(_, limit)| !limit.is_none()),
+        false => destination_limit(own, name),
+    }
+}
+
+/// The name that a domain shares with others that the account does not name.
+fn shared_name(domain: &str) -> String {
+    const _: () = assert!(SHARED_NAMES == 1 << u8::BITS);
+    let digest = digest::digest(&digest::SHA256, domain.as_bytes());
+    format!("{ANY_DOMAIN}{:02x}", digest.as_ref()[0])
 }
 
 /// The fault of an account's own limits, if there is one.
@@ -103,6 +144,8 @@ pub fn check_destinations(own: &BTreeMap<String, DestinationLimit>) -> Option<St
 /// Counts what is being sent to one receiving domain.
 #[derive(Debug, Default)]
 pub struct DestinationMeter {
+    /// Claimed for this domain, and not begun yet.
+    reserved: u32,
     on_the_wire: u32,
     /// When the mails of the last second began, the oldest first.
     begun: VecDeque<Time>,
@@ -110,6 +153,7 @@ pub struct DestinationMeter {
     promised_until: Option<Time>,
 }
 
+const SECOND: Duration = Duration::from_secs(1);
 /// The longest wait of a mail that was turned away; what it waits for may change.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 /// The wait of a mail while all connections are in use.
@@ -121,17 +165,43 @@ impl DestinationMeter {
     /// Each mail that is turned away gets a different time, so that a backlog comes back spread out instead
     /// of all at once.
     pub fn wait(&mut self, limit: DestinationLimit, now: Time) -> Option<Duration> {
-        const SECOND: Duration = Duration::from_secs(1);
-        while self.begun.front().is_some_and(|begun| begun.plus(SECOND) <= now) {
-            self.begun.pop_front();
-        }
-        if limit.per_second > 0 && self.begun.len() >= limit.per_second as usize {
+        self.forget(now);
+        if limit.per_second > 0 && self.begun_or_reserved() >= limit.per_second {
             let free_at = self.begun.front().map_or(now, |begun| begun.plus(SECOND));
             let slot = self.promised_until.filter(|until| *until > free_at).unwrap_or(free_at);
             self.promised_until = Some(slot.plus(SECOND / limit.per_second).min(now.plus(WAIT_MAX)));
             return Some(slot.since(now).max(Duration::from_millis(1)));
         }
-        (limit.connections > 0 && self.on_the_wire >= limit.connections).then_some(WAIT_FOR_CONNECTION)
+        let is_full = limit.connections > 0 && self.on_the_wire + self.reserved >= limit.connections;
+        is_full.then_some(WAIT_FOR_CONNECTION)
+    }
+
+    /// How many more mails may be claimed for this domain now. Whatever is reserved then may begin at any
+    /// later time: what began before it counts for less and less.
+    pub fn room(&mut self, limit: DestinationLimit, now: Time) -> u32 {
+        self.forget(now);
+        limit.left(self.on_the_wire + self.reserved, self.begun_or_reserved())
+    }
+
+    fn begun_or_reserved(&self) -> u32 {
+        u32::try_from(self.begun.len()).unwrap_or(u32::MAX).saturating_add(self.reserved)
+    }
+
+    /// Drops what began more than a second ago.
+    fn forget(&mut self, now: Time) {
+        while self.begun.front().is_some_and(|begun| begun.plus(SECOND) <= now) {
+            self.begun.pop_front();
+        }
+    }
+
+    /// Notes that a mail was claimed for which there is room.
+    pub fn reserve(&mut self) {
+        self.reserved += 1;
+    }
+
+    /// Notes that a mail that was claimed begins, or does not.
+    pub fn release(&mut self) {
+        self.reserved = self.reserved.saturating_sub(1);
     }
 
     /// Notes that a mail begins.
@@ -150,7 +220,7 @@ impl DestinationMeter {
     /// Whether the meter can be dropped, because nothing in it matters any more.
     pub fn is_idle(&self, now: Time) -> bool {
         let newest = self.begun.back().copied().max(self.promised_until);
-        self.on_the_wire == 0 && newest.is_none_or(|at| at.plus(Duration::from_secs(1)) <= now)
+        self.on_the_wire + self.reserved == 0 && newest.is_none_or(|at| at.plus(SECOND) <= now)
     }
 }
 
@@ -168,12 +238,17 @@ mod tests {
     fn a_named_domain_comes_before_the_star_and_the_star_before_what_is_built_in() {
         let mut own = BTreeMap::new();
         assert_eq!(destination_limit(&own, "example.net"), None);
-        assert_eq!(destination_limit(&own, "googlemail.com"), Some(("gmail.com", limit(20, 50))));
+        let name_and_limit =
+            |own: &_, domain| destination_limit(own, domain).map(|(name, limit)| (name.into_owned(), limit));
+        let counted = |name: &str, limit| Some((name.to_owned(), limit));
+        assert_eq!(name_and_limit(&own, "googlemail.com"), counted("gmail.com", limit(20, 50)));
         own.insert("*".to_owned(), limit(0, 3));
         own.insert("gmail.com".to_owned(), limit(1, 1));
         own.insert("free.example".to_owned(), limit(0, 0));
-        assert_eq!(destination_limit(&own, "gmail.com"), Some(("gmail.com", limit(1, 1))));
-        assert_eq!(destination_limit(&own, "googlemail.com"), Some(("googlemail.com", limit(0, 3))));
+        assert_eq!(name_and_limit(&own, "gmail.com"), counted("gmail.com", limit(1, 1)));
+        let shared = shared_name("googlemail.com");
+        assert!(shared.starts_with('*') && shared.len() == 3, "{shared}");
+        assert_eq!(name_and_limit(&own, "googlemail.com"), counted(&shared, limit(0, 3)));
         assert_eq!(destination_limit(&own, "free.example"), None);
     }
 
@@ -228,6 +303,44 @@ mod tests {
                     meter.begin(limit, at(now));
                     begun.push(now);
                 }
+            }
+            for (first, from) in begun.iter().enumerate() {
+                let within = begun[first..].iter().take_while(|one| **one < from + 1_000).count();
+                prop_assert!(within <= rate as usize);
+            }
+        }
+
+        /// Claims reserve what there is room for, and what was reserved begins whenever its courier comes to
+        /// it.
+        #[test]
+        fn what_is_reserved_may_begin_at_any_time(
+            steps in prop::collection::vec((0i64..400, 0u32..3), 1..200),
+            rate in 1u32..6,
+            connections in 0u32..4,
+        ) {
+            let (mut meter, limit) = (DestinationMeter::default(), limit(connections, rate));
+            let (mut now, mut begun, mut waiting, mut sending) = (0, Vec::new(), 0, 0u32);
+            for (step, deed) in steps {
+                now += step;
+                match deed {
+                    0 => (0..meter.room(limit, at(now))).for_each(|_| {
+                        meter.reserve();
+                        waiting += 1;
+                    }),
+                    1 if waiting > 0 => {
+                        waiting -= 1;
+                        meter.release();
+                        meter.begin(limit, at(now));
+                        begun.push(now);
+                        sending += 1;
+                    }
+                    _ if sending > 0 => {
+                        meter.end();
+                        sending -= 1;
+                    }
+                    _ => {}
+                }
+                prop_assert!(connections == 0 || sending <= connections);
             }
             for (first, from) in begun.iter().enumerate() {
                 let within = begun[first..].iter().take_while(|one| **one < from + 1_000).count();

@@ -6,6 +6,7 @@
 //! them has seen all the others.
 
 pub mod destination;
+pub mod destination_room;
 pub mod fairness;
 
 use std::time::Duration;

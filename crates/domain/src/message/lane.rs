@@ -1,13 +1,14 @@
 //! Lanes: what claims choose among.
 //!
-//! A lane is (tenant, account, priority, batch). A suspension, a used-up limit or an open circuit blocks
-//! complete lanes, so that blocked mail is neither rewritten nor scanned.
+//! A lane is (tenant, account, priority, batch, limited receiving domains). A suspension, a used-up limit, a
+//! busy destination or an open circuit blocks complete lanes, so that blocked mail is neither rewritten nor
+//! scanned.
 
 use aws_lc_rs::digest;
 
 use crate::{
     identity::id::{AccountId, BatchCode, MailboxId, TenantId},
-    message::MessagePriority,
+    message::{DestinationGroup, MessagePriority},
 };
 
 /// The id of a lane in the store: 16 bytes, computed from the lane itself, so that all nodes agree without
@@ -110,6 +111,8 @@ pub struct Lane {
     pub priority: MessagePriority,
     /// The batch, if the messages belong to one.
     pub batch: Option<BatchCode>,
+    /// The receiving domains that limit it, if some do.
+    pub destination: Option<DestinationGroup>,
 }
 
 impl Lane {
@@ -128,12 +131,22 @@ impl Lane {
         self.batch.as_ref().is_some_and(|batch| batch.as_str().starts_with(Self::ORDERED))
     }
 
+    /// This lane for mail to a group of limited domains. What is in order stays in one lane.
+    pub fn to_destination(self, destination: Option<DestinationGroup>) -> Self {
+        let destination = destination.filter(|_| !self.is_ordered());
+        Self { destination, ..self }
+    }
+
     /// This lane's id: bytes of its tenant, bytes of its account, then a truncated SHA-256 over all of its
     /// parts.
     pub fn id(&self) -> LaneId {
         let batch = self.batch.as_ref().map_or("", BatchCode::as_str);
         let mut hash = digest::Context::new(&digest::SHA256);
-        hash.update(&digest_of(&[self.tenant.as_str(), self.account.as_str(), batch]));
+        // A lane without limited domains has the id that it had before there were lanes with them.
+        let destination = self.destination.as_ref().map(DestinationGroup::as_str);
+        let words: Vec<&str> =
+            [self.tenant.as_str(), self.account.as_str(), batch].into_iter().chain(destination).collect();
+        hash.update(&digest_of(&words));
         hash.update(&[self.priority as u8]);
         let lead = account_lead(&self.tenant, &self.account);
         let mut id = [0; 16];
@@ -169,6 +182,7 @@ mod tests {
             account: "a".parse().unwrap(),
             priority: MessagePriority::Normal,
             batch,
+            destination: None,
         };
         let longest: MailboxId = "m".repeat(64).parse().unwrap();
         assert!(lane(Some(Lane::batch_of(&longest))).is_ordered());
@@ -182,10 +196,32 @@ mod tests {
             account: account.parse().unwrap(),
             priority: MessagePriority::Normal,
             batch: None,
+            destination: None,
         };
         assert_ne!(lane("ab", "c").id(), lane("a", "bc").id());
         assert_eq!(lane("a", "b").id(), lane("a", "b").id());
     }
+
+    #[test]
+    fn limited_domains_make_a_lane_of_the_same_account_and_none_of_what_is_in_order() {
+        let lane = |batch: Option<&str>| Lane {
+            tenant: "t".parse().unwrap(),
+            account: "a".parse().unwrap(),
+            priority: MessagePriority::Normal,
+            batch: batch.map(|batch| batch.parse().unwrap()),
+            destination: None,
+        };
+        let gmail: DestinationGroup = "gmail.com".parse().unwrap();
+        let limited = lane(None).to_destination(Some(gmail.clone()));
+        assert_ne!(limited.id(), lane(None).id());
+        assert_ne!(limited.id(), lane(Some("gmail.com")).id());
+        assert!(LaneRange::of_account(&limited.tenant, &limited.account).contains(limited.id()));
+        assert_eq!(limited.to_destination(None).id(), lane(None).id());
+        assert_eq!(lane(Some("mailbox:a")).to_destination(Some(gmail)).destination, None);
+        let hex: String = lane(None).id().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "c508c99ea95c5578acb89373d5cfecc1", "the id of a lane in which mail waits already");
+    }
+
     #[test]
     fn lanes_of_an_account_and_of_a_tenant_lie_together() {
         let lane = |tenant: &str, account: &str, batch: usize| Lane {
@@ -193,6 +229,7 @@ mod tests {
             account: account.parse().unwrap(),
             priority: if batch.is_multiple_of(2) { MessagePriority::Normal } else { MessagePriority::Low },
             batch: Some(format!("b{batch}").parse().unwrap()),
+            destination: None,
         };
         let of_account = LaneRange::of_account(&"t".parse().unwrap(), &"a".parse().unwrap());
         let of_tenant = LaneRange::of_tenant(&"t".parse().unwrap());

@@ -2,6 +2,7 @@
 //!
 //! Start with [`transition`]: the other files describe what it speaks about.
 
+mod destination_group;
 pub mod dsn;
 pub mod event;
 pub mod lane;
@@ -13,6 +14,7 @@ mod state;
 mod transition;
 pub mod verp;
 
+pub use destination_group::{DestinationGroup, DestinationGroupError};
 pub use other_recipients::OtherRecipients;
 pub use reason::reason;
 pub use recipient::{RecipientKind, RecipientStatus};

@@ -84,6 +84,7 @@ impl Door {
             account: route.account.clone(),
             priority: MessagePriority::Normal,
             batch: None,
+            destination: None,
         };
         let message = record(lane, &ctx.request_id, self.builder.mail_domain(), mail, self.clock.now());
         let uid = message.uid;
@@ -170,6 +171,7 @@ mod tests {
             account: "relay".parse().unwrap(),
             priority: MessagePriority::Normal,
             batch: None,
+            destination: None,
         };
         let mail = RefusedMail {
             recipients: vec![(RecipientKind::To, "ada@example.net".parse().unwrap()); 60],

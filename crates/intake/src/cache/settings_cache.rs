@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use postway_domain::{
     AccountId, AccountKind, AccountSettings, MailStream, Tenant, TenantId, TenantSettings,
+    destination::DestinationLimit,
     id::StreamId,
     message::OnDoubt,
     secret::SecretKey,
@@ -28,6 +29,8 @@ pub(crate) struct AccountRoute {
     pub capture_reason: bool,
     /// What to do in doubt with mail that does not say it itself.
     pub on_doubt: Option<OnDoubt>,
+    /// Its own limits of receiving domains.
+    pub destinations: BTreeMap<String, DestinationLimit>,
 }
 
 /// The account, or the fault in the given name.
@@ -141,8 +144,15 @@ impl SettingsCache {
             .flatten()
             .any(|account| account.settings.kind == AccountKind::Ses);
         let capture_reason = !is_chosen && account.settings.kind == AccountKind::Sandbox;
-        let AccountSettings { return_path, on_doubt, .. } = account.settings;
-        Ok(Ok(Arc::new(AccountRoute { account: id, return_path, by_ses, capture_reason, on_doubt })))
+        let AccountSettings { return_path, on_doubt, destinations, .. } = account.settings;
+        Ok(Ok(Arc::new(AccountRoute {
+            account: id,
+            return_path,
+            by_ses,
+            capture_reason,
+            on_doubt,
+            destinations,
+        })))
     }
 
     /// The settings of a tenant; the caller has made sure that it exists.

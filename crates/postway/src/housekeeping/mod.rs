@@ -37,7 +37,7 @@ use self::{
     clock_rollback::RollbackDetector,
     disk_space::DiskSpaceWatch,
     duty_pace::DutyPace,
-    retention::RetentionRounds,
+    retention::{RetentionRound, RetentionRounds},
     verdict::{expiry_change, lost_lease_change},
 };
 use crate::{cluster::membership::ClusterMembership, config};
@@ -46,8 +46,10 @@ use crate::{cluster::membership::ClusterMembership, config};
 const EVERY: Duration = Duration::from_secs(1);
 /// Messages in one round; a full round is followed by another at once.
 const ROUND_MESSAGES: u32 = 500;
-/// How long one round of retention may take.
-const RETAIN_MAX: Duration = Duration::from_millis(200);
+/// How long one round of retention may take. It rests for half of that.
+const RETAIN_MAX: Duration = Duration::from_secs(1);
+/// The wait before the next round while there is more to remove.
+const RETAIN_AGAIN: Duration = Duration::from_millis(20);
 /// How often a node searches for leases of its own that its subsystems do not know.
 const STRAYS_EVERY: Duration = Duration::from_secs(10);
 /// How often the database is asked whether it makes commits durable.
@@ -218,7 +220,11 @@ impl HousekeepingDuties {
         if round.removed > 0 {
             tracing::info!(messages = round.removed, "removed what was kept long enough");
         }
-        Ok(if round.more { EVERY } else { cleanup::EVERY })
+        Ok(match round {
+            RetentionRound { more: false, .. } => cleanup::EVERY,
+            RetentionRound { removed: 0, .. } => EVERY,
+            RetentionRound { .. } => RETAIN_AGAIN,
+        })
     }
 
     /// After the clock was set back: makes mail due that would wait for the earlier time.

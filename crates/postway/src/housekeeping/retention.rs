@@ -1,18 +1,27 @@
 //! Retention: removes messages that ended, were reported, and are old.
 //!
-//! A round goes through the tenants, each by its own settings, in slices of one transaction each, so that
-//! sending never waits long for the writer. It stops when its time is up, remembers at which tenant, and says
-//! that there is more; so a tenant with much to remove does not delay the others forever. After the last
-//! tenant it removes other expired data: keys and tombstones of removed messages, pages of the journal, and
-//! old entries of the audit log.
+//! A round goes through the tenants page by page. One question tells which tenants of a page have anything
+//! old; for these it removes slices, each of one transaction and shared by all of them, each by its own
+//! settings. After a slice it rests for as long as the slice took, so that sending never waits long for the
+//! writer. It stops when its time is up, remembers at which page and who was not served, and says that there
+//! is more; so a tenant with much to remove does not delay the others. After the last page it removes other
+//! expired data: keys and tombstones of removed messages, pages of the journal, and old entries of the audit
+//! log.
 //!
 //! A message that has not ended, or that a subscriber is still to be notified of, is never removed; the store
 //! guarantees that. After a failed round, the next one continues at the same tenant.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use postway_domain::{Tenant, TenantId, TenantSettings, Time, secret::SecretKey};
-use postway_store::{Store, StoreError, record::ExpungeRequest};
+use postway_store::{
+    Store, StoreError,
+    record::{ExpungeRequest, OldestMail},
+};
 use tokio::time::Instant;
 
 use crate::config;
@@ -20,8 +29,8 @@ use crate::config;
 /// Tenants read at once.
 const PAGE: u32 = 500;
 /// Messages, keys or pages removed in one transaction.
-const SLICE: u32 = 200;
-/// Slices of one tenant before it is the next one's turn.
+const SLICE: u32 = 512;
+/// Slices of one page of tenants, or of one tenant's inbound mail, before it is the next one's turn.
 const SLICES_IN_TURN: u32 = 20;
 /// The journal goes back as far as the longest retention of a tenant, within these bounds: it is what the
 /// feed shows.
@@ -34,8 +43,11 @@ pub struct RetentionRounds {
     secret_key: Arc<SecretKey>,
     /// How long data of no tenant is retained, and data of tenants without a setting.
     settings: config::RetentionSection,
-    /// The tenant that was served last.
+    /// The last tenant of the page that was served last.
     after: Option<TenantId>,
+    /// Tenants with old mail that were not served when their page's turn ended. They are the first ones at
+    /// its next turn.
+    unseen: BTreeSet<TenantId>,
     /// The longest retention of a tenant in this pass.
     longest: Duration,
     /// Whether a tenant had more to remove than one turn allows.
@@ -54,7 +66,7 @@ pub struct RetentionRound {
 impl RetentionRounds {
     /// Begins with the first tenant.
     pub fn new(secret_key: Arc<SecretKey>, settings: config::RetentionSection) -> Self {
-        Self { secret_key, settings, after: None, longest: JOURNAL_MIN, left: false }
+        Self { secret_key, settings, after: None, unseen: BTreeSet::new(), longest: JOURNAL_MIN, left: false }
     }
 
     /// Removes what is due at `now`, for about `time_max` at most, but at least one slice.
@@ -68,18 +80,15 @@ impl RetentionRounds {
         let mut removed = 0;
         loop {
             let page = store.tenants(self.after.as_ref(), PAGE).await?;
-            for tenant in &page {
-                // `cleanup` removes the remains of deleted tenants.
-                if tenant.deleted_at.is_none() {
-                    removed += self.expunge_messages(store, tenant, now, deadline).await?;
-                }
-                self.after = Some(tenant.id.clone());
-                if Instant::now() >= deadline {
-                    return Ok(RetentionRound { removed, more: true });
-                }
-            }
+            // `cleanup` removes the remains of deleted tenants.
+            let living: Vec<&Tenant> = page.iter().filter(|tenant| tenant.deleted_at.is_none()).collect();
+            removed += self.expunge_page(store, &living, now, deadline).await?;
             if page.len() < PAGE as usize {
                 break;
+            }
+            self.after = page.last().map(|tenant| tenant.id.clone());
+            if Instant::now() >= deadline {
+                return Ok(RetentionRound { removed, more: true });
             }
         }
         let kept = std::mem::replace(&mut self.longest, JOURNAL_MIN).min(JOURNAL_MAX);
@@ -93,38 +102,63 @@ impl RetentionRounds {
         Ok(RetentionRound { removed, more })
     }
 
-    /// Serves one tenant, and returns how many messages were removed.
-    async fn expunge_messages(
+    /// Serves a page of tenants, and returns how many messages were removed.
+    async fn expunge_page(
         &mut self,
         store: &dyn Store,
-        tenant: &Tenant,
+        tenants: &[&Tenant],
         now: Time,
         deadline: Instant,
     ) -> Result<u64, StoreError> {
-        let kept = tenant.settings.report_retention(self.settings.reported);
-        self.longest = self.longest.max(kept);
-        self.expunge_inbound(store, tenant, now, deadline).await?;
-        let mut removed = 0;
-        for _ in 0..SLICES_IN_TURN {
-            let slice = store.expunge(ExpungeRequest {
-                tenant: tenant.id.clone(),
-                reported_before: now.minus(kept),
-                unreported_before: now.minus(tenant.settings.unreported_retention(self.settings.reported)),
-                now,
-                recipient_key: self.secret_key.derive(Tenant::TRACE_KEY_LABEL),
-                limit: SLICE,
-            });
-            let slice = slice.await?;
-            removed += u64::from(slice);
-            if slice < SLICE {
-                return Ok(removed);
+        let ids: Vec<TenantId> = tenants.iter().map(|tenant| tenant.id.clone()).collect();
+        let ages = store.oldest_mail(&ids).await?;
+        let ages: HashMap<&TenantId, &OldestMail> = ages.iter().map(|age| (&age.tenant, age)).collect();
+        let mut requests = Vec::new();
+        for tenant in tenants {
+            let kept = tenant.settings.report_retention(self.settings.reported);
+            self.longest = self.longest.max(kept);
+            let is_old = |came_at: Option<Time>| came_at.is_some_and(|at| at < now.minus(kept));
+            let Some(age) = ages.get(&tenant.id) else { continue };
+            if is_old(age.inbound) {
+                self.expunge_inbound(store, tenant, now, deadline).await?;
             }
+            if is_old(age.message) {
+                requests.push(self.request(tenant, kept, now));
+            }
+        }
+        requests.sort_by_key(|request| !self.unseen.remove(&request.tenant));
+        let (mut removed, mut unseen) = (0, Vec::new());
+        for _ in 0..SLICES_IN_TURN {
+            if requests.is_empty() {
+                break;
+            }
+            let began = Instant::now();
+            let slice = store.expunge_some(requests.clone(), SLICE).await?;
+            removed += u64::from(slice.removed);
+            let mut by_tenant: HashMap<TenantId, ExpungeRequest> =
+                requests.drain(..).map(|request| (request.tenant.clone(), request)).collect();
+            let next = slice.unseen.iter().chain(&slice.unfinished);
+            requests.extend(next.filter_map(|tenant| by_tenant.remove(tenant)));
+            unseen = slice.unseen;
             if Instant::now() >= deadline {
                 break;
             }
+            tokio::time::sleep(began.elapsed()).await;
         }
-        self.left = true;
+        self.left |= !requests.is_empty();
+        self.unseen.extend(unseen);
         Ok(removed)
+    }
+
+    fn request(&self, tenant: &Tenant, kept: Duration, now: Time) -> ExpungeRequest {
+        ExpungeRequest {
+            tenant: tenant.id.clone(),
+            reported_before: now.minus(kept),
+            unreported_before: now.minus(tenant.settings.unreported_retention(self.settings.reported)),
+            now,
+            recipient_key: self.secret_key.derive(Tenant::TRACE_KEY_LABEL),
+            limit: SLICE,
+        }
     }
 
     /// Removes a tenant's inbound mail that was processed long enough ago.
@@ -155,12 +189,16 @@ async fn remove_slices<F: Future<Output = Result<u32, StoreError>>>(
     deadline: Instant,
     slice: impl Fn() -> F,
 ) -> Result<bool, StoreError> {
-    while slice().await? >= SLICE {
+    loop {
+        let began = Instant::now();
+        if slice().await? < SLICE {
+            return Ok(false);
+        }
         if Instant::now() >= deadline {
             return Ok(true);
         }
+        tokio::time::sleep(began.elapsed()).await;
     }
-    Ok(false)
 }
 
 #[cfg(test)]
@@ -217,6 +255,7 @@ pub(crate) mod tests {
                 account: "relay".parse().unwrap(),
                 priority: MessagePriority::Normal,
                 batch: None,
+                destination: None,
             },
             client_id: None,
             idempotency: None,
@@ -328,6 +367,35 @@ pub(crate) mod tests {
         }
     }
 
+    /// A slice has room for some tenants only; whoever it did not reach comes first in the next round.
+    #[tokio::test]
+    async fn many_tenants_are_all_served_however_short_a_round_is() {
+        const TENANTS: u32 = 100;
+        let store = MemoryStore::new();
+        for number in 0..TENANTS {
+            let id = format!("t{number:03}");
+            tenant(&store, &id, TenantSettings::default()).await;
+            let count = if number == 0 { 4 * SLICE } else { 20 };
+            messages(&store, &id, MessageState::Suppressed, count).await;
+        }
+        let mut retention = retention();
+        let later = start().plus(DAY * 30);
+        let mut rounds = 0;
+        while count(&store, "t099", MessageStatus::Suppressed).await > 0 {
+            retention.round(&store, later, Duration::ZERO).await.unwrap();
+            rounds += 1;
+        }
+        assert!(rounds <= 6, "the last tenant waited for {rounds} rounds");
+        assert!(
+            count(&store, "t000", MessageStatus::Suppressed).await > 0,
+            "and not for the first one's backlog"
+        );
+        while retention.round(&store, later, ENOUGH).await.unwrap().more {}
+        for number in 0..TENANTS {
+            assert_eq!(count(&store, &format!("t{number:03}"), MessageStatus::Suppressed).await, 0);
+        }
+    }
+
     #[tokio::test]
     async fn a_round_without_time_left_goes_on_where_it_was() {
         let store = MemoryStore::new();
@@ -346,7 +414,7 @@ pub(crate) mod tests {
             }
         }
         let slice = u64::from(SLICE);
-        assert_eq!(removed, [slice, slice, 0, 1, 1, 0], "one tenant after the other, and all over again");
+        assert_eq!(removed, [slice, slice, 2], "the tenants share each slice");
         for id in ["a", "b"] {
             assert_eq!(count(&store, id, MessageStatus::Suppressed).await, 0);
         }

@@ -271,6 +271,10 @@ fn describe() {
     );
     describe_gauge!("postway_in_doubt_held", "Messages in doubt that are on hold for an operator");
     describe_gauge!("postway_circuits_open", "Accounts whose circuit is open");
+    describe_gauge!(
+        "postway_destination_waits",
+        "Accounts whose mail may wait for the limit of a receiving domain, on this node"
+    );
     describe_histogram!(
         "postway_processing_seconds",
         Unit::Seconds,

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use postway_api::{OperatorAction, operator_change};
 use postway_domain::{
     EventKind, Lane, MessagePriority, MessageState, MessageUid, RecipientKind,
+    destination_room::destination_group,
     message::{DoubtResolution, OnDoubt, ScheduleReason},
 };
 use postway_store::{
@@ -18,7 +19,10 @@ use postway_store::{
 };
 use tokio::time::{sleep, timeout};
 
-use super::{life::LifePulse, world::SimulatedWorld};
+use super::{
+    life::LifePulse,
+    world::{RECEIVING_DOMAIN, SimulatedWorld},
+};
 
 /// How long clients and operators wait for a node's answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -75,7 +79,7 @@ fn compose(world: &SimulatedWorld, label: usize) -> NewMessage {
     let state =
         if send_at.is_some() { MessageState::Scheduled(ScheduleReason::SendAt) } else { MessageState::Ready };
     let first = if send_at.is_some() { EventKind::Scheduled } else { EventKind::Ready };
-    let address = |number| format!("r{number}.m{label}@to.example").parse().expect("an address");
+    let address = |number| format!("r{number}.m{label}@{RECEIVING_DOMAIN}").parse().expect("an address");
     let recipients = (0..chance.between(1, 3))
         .map(|number| NewRecipient { address: address(number), kind: RecipientKind::To })
         .collect();
@@ -83,18 +87,24 @@ fn compose(world: &SimulatedWorld, label: usize) -> NewMessage {
     let lines = if chance.hits(50) { 2_000 } else { 1 };
     let body =
         format!("Subject: m{label}\r\n\r\n{}", ".a line that begins with a dot, of many\r\n".repeat(lines));
+    let account = chance.between(0, 1) as usize;
+    // Some come from a door that does not know of the limit.
+    let domains = [RECEIVING_DOMAIN].into_iter().filter(|_| !chance.hits(200));
+    let group = destination_group(&world.destinations(account), domains);
     NewMessage {
         uid: chance.uid(now),
         lane: Lane {
             tenant: SimulatedWorld::tenant(),
-            account: SimulatedWorld::account_id(chance.between(0, 1) as usize),
+            account: SimulatedWorld::account_id(account),
             priority: *chance.pick(&[
                 MessagePriority::Immediate,
                 MessagePriority::Normal,
                 MessagePriority::Normal,
             ]),
             batch: chance.hits(300).then(|| "b".parse().expect("a batch's name")),
-        },
+            destination: None,
+        }
+        .to_destination(group),
         client_id: Some(format!("m{label}").parse().expect("a client's id")),
         idempotency: None,
         fingerprint: [label as u8; 32],

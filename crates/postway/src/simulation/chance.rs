@@ -114,6 +114,8 @@ pub(super) struct FaultWeights {
 pub(super) struct AccountPlan {
     pub connections: u32,
     pub per_minute: u32,
+    /// What the receiving domain may be sent in a second; 0 for no limit.
+    pub to_domain: u32,
     pub falls_back: bool,
 }
 
@@ -125,6 +127,7 @@ impl RunPlan {
         let account = |falls_back| AccountPlan {
             connections: chance.between(1, 3) as u32,
             per_minute: if chance.hits(400) { chance.between(3, 20) as u32 } else { 0 },
+            to_domain: if chance.hits(300) { chance.between(2, 6) as u32 } else { 0 },
             falls_back,
         };
         Self {

@@ -11,7 +11,7 @@ use std::{
 
 use postway_domain::{
     Account, AccountId, AccountKind, AccountLimits, AccountSettings, Clock, EventKind, MessageUid,
-    RelayTlsMode, Tenant, TenantId, Time, retry::RetryPolicy,
+    RelayTlsMode, Tenant, TenantId, Time, destination::DestinationLimit, retry::RetryPolicy,
 };
 use postway_store::{
     DirectoryStore as _, Read as _,
@@ -33,6 +33,8 @@ use super::{
 
 /// When every run begins.
 const EPOCH_MS: i64 = 1_800_000_000_000;
+/// The domain of all recipients.
+pub(super) const RECEIVING_DOMAIN: &str = "to.example";
 
 /// Everything in a run.
 pub(super) struct SimulatedWorld {
@@ -228,6 +230,12 @@ impl SimulatedWorld {
         format!("a{number}").parse().expect("an account's name")
     }
 
+    /// The limits of receiving domains that an account has.
+    pub fn destinations(&self, account: usize) -> BTreeMap<String, DestinationLimit> {
+        let limit = DestinationLimit { connections: 0, per_second: self.plan.accounts[account].to_domain };
+        [(RECEIVING_DOMAIN.to_owned(), limit)].into()
+    }
+
     /// The plan of the account whose relay has this port.
     pub fn account(&self, port: u16) -> &AccountPlan {
         &self.plan.accounts[usize::from(port - FIRST_PORT)]
@@ -245,6 +253,7 @@ impl SimulatedWorld {
                 port: Some(FIRST_PORT + number as u16),
                 tls: RelayTlsMode::None,
                 max_connections: plan.connections,
+                destinations: self.destinations(number),
                 limits: AccountLimits { per_minute: plan.per_minute, ..AccountLimits::default() },
                 fallback: plan.falls_back.then(|| Self::account_id(number + 1)),
                 // Chance is the run's alone, and a jitter would have its own.

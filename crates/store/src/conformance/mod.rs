@@ -18,6 +18,7 @@ pub mod circuits;
 pub mod claim;
 pub mod collapse;
 pub mod dedup;
+pub mod destinations;
 pub mod dkim;
 pub mod erase;
 pub mod fan_out;

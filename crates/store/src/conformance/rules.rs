@@ -181,6 +181,13 @@ macro_rules! conformance_tests {
                 a_key_is_revoked_once_and_by_its_tenant_only
                 the_last_use_of_a_key_only_moves_forward
             }
+            destinations {
+                a_claim_takes_no_more_than_a_destination_has_room_for
+                mail_to_several_limited_domains_waits_for_all_of_them
+                a_standing_claim_takes_no_mail_for_a_busy_destination
+                a_waiting_message_is_moved_to_the_lane_of_its_destination
+                lanes_of_destinations_stay_where_they_are
+            }
             lanes {
                 mail_in_many_lanes_is_all_found
                 a_lane_without_messages_is_removed_and_made_again

@@ -123,6 +123,7 @@ impl Sample {
                 account: ACCOUNT.parse().unwrap(),
                 priority: MessagePriority::Normal,
                 batch: None,
+                destination: None,
             },
             client_id: None,
             idempotency: None,
@@ -176,6 +177,12 @@ impl Sample {
     /// Part of this batch.
     pub fn batch(mut self, code: &str) -> Self {
         self.message.lane.batch = Some(code.parse().unwrap());
+        self
+    }
+
+    /// In the lane of mail to these limited domains.
+    pub fn to_destination(mut self, group: &str) -> Self {
+        self.message.lane.destination = Some(group.parse().unwrap());
         self
     }
 

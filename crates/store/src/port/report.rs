@@ -5,15 +5,15 @@
 //! notification for each event and subscriber from the pages, and counts hours, each page once.
 
 use async_trait::async_trait;
-use postway_domain::{MessageEvent, MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
+use postway_domain::{Lane, MessageEvent, MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
 
 use crate::{
     error::StoreError,
     record::{
-        BegunCall, DeliveryPage, DueSubscriber, ErasureCounts, ExpungeRequest, FeedEvent, FeedPosition,
-        LaneUpkeep, MessageOutcomes, MessageTombstone, NotificationKey, NotificationResult,
-        NotificationState, NotificationView, ReportRequest, ReportState, ResendPage, ResendRequest,
-        StatisticsRow, ToNotify,
+        BegunCall, DeliveryPage, DueSubscriber, ErasureCounts, ExpungeRequest, ExpungeSlice, FeedEvent,
+        FeedPosition, LaneUpkeep, MessageOutcomes, MessageTombstone, NotificationKey, NotificationResult,
+        NotificationState, NotificationView, OldestMail, ReportRequest, ReportState, ResendPage,
+        ResendRequest, StatisticsRow, ToNotify,
     },
 };
 
@@ -147,7 +147,22 @@ pub trait RetentionStore: Send + Sync {
     /// Removes final messages whose notifications are settled, with all that belongs to them, and returns how
     /// many. A message that is not final, or has an open notification, is never removed. Zero means that none
     /// can be removed now, or that all the messages examined stay and the next call continues behind them.
-    async fn expunge(&self, expunge: ExpungeRequest) -> Result<u32, StoreError>;
+    async fn expunge(&self, expunge: ExpungeRequest) -> Result<u32, StoreError> {
+        let limit = expunge.limit;
+        Ok(self.expunge_some(vec![expunge], limit).await?.removed)
+    }
+
+    /// The same for many tenants in one transaction, up to `limit` messages in all: each gets a share of them,
+    /// in the order of the requests. All are of one time.
+    async fn expunge_some(
+        &self,
+        requests: Vec<ExpungeRequest>,
+        limit: u32,
+    ) -> Result<ExpungeSlice, StoreError>;
+
+    /// How old the oldest mail of each of these tenants is, so that tenants with nothing to remove cost
+    /// nothing more.
+    async fn oldest_mail(&self, tenants: &[TenantId]) -> Result<Vec<OldestMail>, StoreError>;
 
     /// Erases an address from at most `limit` final messages. If nothing is removed and nothing redacted, the
     /// work is done. Messages that are not final, or have open notifications, are counted and left; the
@@ -159,6 +174,10 @@ pub trait RetentionStore: Send + Sync {
         now: Time,
         limit: u32,
     ) -> Result<ErasureCounts, StoreError>;
+
+    /// Moves these messages to lanes of the same tenant and account, if they wait to be claimed. Returns how
+    /// many.
+    async fn move_messages(&self, moves: Vec<(MessageUid, Lane)>) -> Result<u32, StoreError>;
 
     /// Moves mail that waits in lanes with earlier ids to the lanes in which claims find it, as far as one
     /// page of a walk along the lanes goes. The next call continues behind it.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use postway_domain::{
-    Lane, LaneId, MessageUid, RecipientStatus, Time,
+    DestinationGroup, DestinationRoom, Lane, LaneId, MessageUid, RecipientStatus, Time,
     fairness::{self, DueLane},
     id::BatchCode,
 };
@@ -25,6 +25,13 @@ use crate::{
 /// The number of lanes whose batches are looked up at once: mostly the first few fill the capacity.
 const LANES_ASKED: usize = 128;
 
+/// A lane of an account with work due now, and the words of it that are its own.
+pub(crate) struct DueLaneWords {
+    pub due: DueLane,
+    pub batch: Option<BatchCode>,
+    pub destination: Option<DestinationGroup>,
+}
+
 /// A recipient that is sent, pending or in doubt.
 pub(crate) struct OpenRecipient {
     pub uid: MessageUid,
@@ -35,12 +42,8 @@ pub(crate) struct OpenRecipient {
 /// The tables of due work, inside the claim's transaction.
 #[async_trait]
 pub(crate) trait DueWork: Send {
-    /// The account's lanes with work due now, each with its batch.
-    async fn due_lanes(
-        &mut self,
-        key: &AccountKey,
-        now: Time,
-    ) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError>;
+    /// The account's lanes with work due now.
+    async fn due_lanes(&mut self, key: &AccountKey, now: Time) -> Result<Vec<DueLaneWords>, StoreError>;
 
     /// Finds and locks up to `limit` due messages of a lane, as they will be once [`DueWork::parts`] has
     /// leased them; their recipients come with that.
@@ -73,9 +76,10 @@ pub(crate) async fn claim(
     let mut claimed = Vec::new();
     for want in &request.wants {
         let room = terms.room(want);
-        let mut taken = claim_for(work, request, want, room, terms).await?;
+        let mut destinations = want.destinations.clone();
+        let mut taken = claim_for(work, request, want, room, &mut destinations, terms).await?;
         if want.park {
-            let want = remainder(want, room, taken.len());
+            let want = AccountWant { destinations, ..remainder(want, room, taken.len()) };
             work.after().parked.push(StandingCapacity { want, lease: request.lease, now: request.now });
         }
         terms.permit(want, &mut taken);
@@ -89,22 +93,23 @@ pub(crate) async fn claim(
     Ok(claimed)
 }
 
-/// Leases for one account, as far as its capacity and limits allow.
+/// Leases for one account, as far as its capacity and limits allow, and those of the receiving domains.
 async fn claim_for(
     work: &mut (impl DueWork + WriteTransaction),
     request: &ClaimRequest,
     want: &AccountWant,
     room: u32,
+    destinations: &mut DestinationRoom,
     terms: &mut LeaseConditions,
 ) -> Result<Vec<ClaimedMessage>, StoreError> {
     if room == 0 {
         return Ok(Vec::new());
     }
-    let mut batches: HashMap<LaneId, Option<BatchCode>> = HashMap::new();
+    let mut words: HashMap<LaneId, DueLaneWords> = HashMap::new();
     let mut due = Vec::new();
-    for (lane, batch) in work.due_lanes(&want.key, request.now).await? {
-        batches.insert(lane.lane, batch);
-        due.push(lane);
+    for lane in work.due_lanes(&want.key, request.now).await? {
+        due.push(lane.due);
+        words.insert(lane.due.lane, lane);
     }
     fairness::order(&mut due, request.now);
     let mut claimed: Vec<ClaimedMessage> = Vec::new();
@@ -116,24 +121,38 @@ async fn claim_for(
         }
         if index % LANES_ASKED == 0 {
             let next =
-                due[index..].iter().take(LANES_ASKED).filter_map(|due| batches.get(&due.lane)?.as_ref());
+                due[index..].iter().take(LANES_ASKED).filter_map(|due| words.get(&due.lane)?.batch.as_ref());
             suspended_batches(&mut *work.session()?, &want.key.tenant, next, &mut terms.gates).await?;
         }
+        let (batch, destination) =
+            words.remove(&id).map(|words| (words.batch, words.destination)).unwrap_or_default();
         let lane = Lane {
             tenant: want.key.tenant.clone(),
             account: want.key.account.clone(),
             priority,
-            batch: batches.remove(&id).flatten(),
+            batch,
+            destination,
         };
         if !terms.pass(&lane) {
+            continue;
+        }
+        let destination = lane.destination.as_ref();
+        let left_there = destinations.of(destination);
+        if left_there == 0 {
             continue;
         }
         let limit = match lane.is_ordered() {
             true if !work.is_free(id, &lane).await? => continue,
             true => 1,
-            false => left,
+            false => left.min(left_there),
         };
-        claimed.extend(work.find_in(request, id, &lane, limit).await?);
+        let found = work.find_in(request, id, &lane, limit).await?;
+        match found.len() as u32 {
+            // What is left in the lane comes before newer mail.
+            taken if taken >= left_there => destinations.close(destination),
+            taken => destinations.take(destination, taken),
+        }
+        claimed.extend(found);
     }
     Ok(claimed)
 }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use postway_domain::{Incarnation, LeaseToken, Time};
+use postway_domain::{DestinationGroup, Incarnation, LeaseToken, Time};
 use tokio::sync::Notify;
 
 use crate::record::{AccountKey, AccountWant, ClaimedMessage, LeaseGrant};
@@ -66,17 +66,21 @@ impl HandOver {
         inner.standing.insert(want.key.clone(), StandingClaim { incarnation, token, lasts, want });
     }
 
-    /// Takes one slot, if there is a standing claim whose limits are covered. They may have changed since
-    /// they were read.
+    /// Takes one slot for mail to these destinations, if there is a standing claim that has room for them and
+    /// whose limits are covered. They may have changed since they were read.
     pub fn take(
         &self,
         key: &AccountKey,
+        destination: Option<&DestinationGroup>,
         now: Time,
         is_covered: impl FnOnce(&AccountWant) -> bool,
     ) -> Option<(LeaseGrant, AccountWant)> {
         let mut inner = self.lock();
-        let standing = inner.standing.get_mut(key).filter(|standing| is_covered(&standing.want))?;
+        let standing = inner.standing.get_mut(key).filter(|standing| {
+            standing.want.destinations.of(destination) > 0 && is_covered(&standing.want)
+        })?;
         standing.want.room -= 1;
+        standing.want.destinations.take(destination, 1);
         let want = standing.want.clone();
         let lease = LeaseGrant {
             incarnation: standing.incarnation,

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use postway_domain::{Lane, LaneId, LaneRange, MessagePriority, Time};
+use postway_domain::{Lane, LaneId, LaneRange, MessagePriority, MessageUid, Time};
 
 use super::lane_memory::REMEMBERED_FOR;
 use crate::{
@@ -41,17 +41,18 @@ pub(crate) const MOVED_LANES: usize = 64;
 pub(crate) const MOVED_MESSAGES: u32 = 250;
 
 static WORDS: MultiRow =
-    MultiRow::new("SELECT id, tenant, account, priority, batch FROM lane WHERE id IN (", 1, ")");
+    MultiRow::new("SELECT id, tenant, account, priority, batch, destination FROM lane WHERE id IN (", 1, ")");
 /// The same as accepting does.
 const STORE: SqlText = SqlText::or_mysql(
-    "INSERT INTO lane (id, tenant, account, priority, batch) VALUES (?, ?, ?, ?, ?) \
+    "INSERT INTO lane (id, tenant, account, priority, batch, destination) VALUES (?, ?, ?, ?, ?, ?) \
      ON CONFLICT (id) DO UPDATE SET idle_since = NULL",
-    "INSERT INTO lane (id, tenant, account, priority, batch) VALUES (?, ?, ?, ?, ?) \
+    "INSERT INTO lane (id, tenant, account, priority, batch, destination) VALUES (?, ?, ?, ?, ?, ?) \
      ON DUPLICATE KEY UPDATE idle_since = NULL",
 );
 const SENDING: SqlText = SqlText::same(
     "SELECT uid FROM message WHERE status = 4 AND tenant = ? AND lane = ? ORDER BY uid LIMIT 1",
 );
+const MOVE_ONE: SqlText = SqlText::same("UPDATE message SET lane = ? WHERE uid = ? AND due_at IS NOT NULL");
 /// In the order in which mail is claimed, so that what is left waits behind what was moved.
 pub(crate) const MOVE: SqlText = SqlText::or_mysql(
     "UPDATE message SET lane = ? WHERE lane = ? AND due_at IS NOT NULL AND uid IN (SELECT uid FROM (SELECT m.uid \
@@ -62,7 +63,7 @@ pub(crate) const MOVE: SqlText = SqlText::or_mysql(
 macro_rules! page {
     ($index:literal) => {
         concat!(
-            "SELECT l.id, l.tenant, l.account, l.priority, l.batch, l.idle_since, (SELECT m.uid FROM message m ",
+            "SELECT l.id, l.tenant, l.account, l.priority, l.batch, l.destination, l.idle_since, (SELECT m.uid FROM message m ",
             $index,
             "WHERE m.lane = l.id ORDER BY m.lane, m.uid LIMIT 1) FROM lane l WHERE l.id >= ? ORDER BY l.id LIMIT ?"
         )
@@ -90,7 +91,7 @@ static REMOVE: MultiRowSql =
 /// Every text of this module, for tests that prepare them.
 #[cfg(test)]
 pub(crate) fn statements() -> Vec<SqlText> {
-    vec![WORDS.sample().into(), STORE, SENDING, MOVE, PAGE, MARK.sample().into(), REMOVE.sample()]
+    vec![WORDS.sample().into(), STORE, SENDING, MOVE, MOVE_ONE, PAGE, MARK.sample().into(), REMOVE.sample()]
 }
 
 /// Mail that waits in a lane under an earlier id.
@@ -166,6 +167,7 @@ fn read_lane(row: &Row) -> Result<Lane, StoreError> {
         account: row.parsed(2)?,
         priority: decode::coded(row.int(3)?, MessagePriority::from_code)?,
         batch: row.opt_parsed(4)?,
+        destination: row.opt_parsed(5)?,
     })
 }
 
@@ -182,13 +184,39 @@ pub(crate) async fn move_waiting(
         if lane.is_ordered() && !session.rows(SENDING, values![tenant, from]).await?.is_empty() {
             continue;
         }
-        let to = lane.id();
-        let batch = lane.batch.as_ref().map(|batch| batch.as_str());
-        let row = values![to.as_bytes(), tenant, lane.account.as_str(), lane.priority.code(), batch];
-        session.execute(STORE, row).await?;
+        let to = store_lane(session, lane).await?;
         moved += session.execute(MOVE, values![to.as_bytes(), from, from, MOVED_MESSAGES]).await?;
     }
     Ok(usize::try_from(moved).unwrap_or(usize::MAX))
+}
+
+/// Moves messages to other lanes if they still wait; how many.
+pub(crate) async fn move_messages(
+    session: &mut dyn SqlSession,
+    moves: &[(MessageUid, Lane)],
+) -> Result<usize, StoreError> {
+    let mut moved = 0;
+    for (uid, lane) in moves {
+        let to = store_lane(session, lane).await?;
+        moved += session.execute(MOVE_ONE, values![to.as_bytes(), uid.as_bytes()]).await?;
+    }
+    Ok(usize::try_from(moved).unwrap_or(usize::MAX))
+}
+
+async fn store_lane(session: &mut dyn SqlSession, lane: &Lane) -> Result<LaneId, StoreError> {
+    let id = lane.id();
+    let batch = lane.batch.as_ref().map(|batch| batch.as_str());
+    let destination = lane.destination.as_ref().map(|destination| destination.as_str());
+    let words = values![
+        id.as_bytes(),
+        lane.tenant.as_str(),
+        lane.account.as_str(),
+        lane.priority.code(),
+        batch,
+        destination
+    ];
+    session.execute(STORE, words).await?;
+    Ok(id)
 }
 
 /// The next lanes to which no message refers. `keeps_earlier` leaves lanes with earlier ids alone: an older
@@ -205,10 +233,10 @@ pub(crate) async fn find_idle(
     for row in &rows {
         let id = LaneId::from_bytes(row.id16(0)?);
         last = Some(id);
-        if row.opt_bytes(6)?.is_some() || (keeps_earlier && read_lane(row)?.id() != id) {
+        if row.opt_bytes(7)?.is_some() || (keeps_earlier && read_lane(row)?.id() != id) {
             continue;
         }
-        match row.opt_time(5)? {
+        match row.opt_time(6)? {
             None => found.to_mark.push(id),
             Some(since) if since <= now.minus(IDLE_FOR) => found.to_remove.push(id),
             Some(_) => {}

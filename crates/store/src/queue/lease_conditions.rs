@@ -52,7 +52,8 @@ impl LeaseConditions {
         }
         let is_covered =
             |want: &AccountWant| self.allowances.covers(want) && self.gates.may_send(&want.sender());
-        let (lease, want) = handover.take(&key, message.created_at, is_covered)?;
+        let (lease, want) =
+            handover.take(&key, message.lane.destination.as_ref(), message.created_at, is_covered)?;
         // Something is left, so this cannot fail.
         let permit = self.allowances.take(&want.sender()).unwrap_or_default();
         Some(StandingSlot { lease, permit, via: want.via })

@@ -9,7 +9,7 @@
 
 use bytes::Bytes;
 use postway_domain::{
-    ClientId, Lane, MessageState, MessageStatus, MessageUid, TenantId, Time,
+    ClientId, DestinationGroup, Lane, MessageState, MessageStatus, MessageUid, TenantId, Time,
     id::BatchCode,
     message::{ScheduleReason, TransitionInput, transition},
 };
@@ -85,7 +85,7 @@ const LEASE: SqlText = SqlText::same(
 );
 const CONTENT: SqlText = SqlText::same(
     "SELECT l.account, l.priority, l.batch, c.client_id, c.request_id, c.message_id, c.payload_blob, c.payload_size, \
-     c.payload FROM message m JOIN lane l ON l.id = m.lane JOIN content c ON c.uid = m.uid WHERE m.uid = ?",
+     c.payload, l.destination FROM message m JOIN lane l ON l.id = m.lane JOIN content c ON c.uid = m.uid WHERE m.uid = ?",
 );
 const LEAVE: SqlText = SqlText::same("DELETE FROM preparation WHERE uid = ?");
 const REFUSE: SqlText = SqlText::same("UPDATE preparation SET due_at = ? WHERE uid = ?");
@@ -205,6 +205,7 @@ async fn take(
             account: content.parsed(0)?,
             priority: decode::coded(content.int(1)?, postway_domain::MessagePriority::from_code)?,
             batch: content.opt_parsed::<BatchCode>(2)?,
+            destination: content.opt_parsed::<DestinationGroup>(9)?,
         },
         client_id: content.opt_parsed::<ClientId>(3)?,
         token: lease.token,

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use postway_domain::{
-    AccountId, AccountLimits, EmailAddress, Incarnation, Lane, LeaseToken, LimitSpan, MessageState,
-    MessageUid, RecipientKind, RecipientStatus, Time,
+    AccountId, AccountLimits, DestinationRoom, EmailAddress, Incarnation, Lane, LeaseToken, LimitSpan,
+    MessageState, MessageUid, RecipientKind, RecipientStatus, Time,
     dsn::DsnWishes,
     message::{OnDoubt, OtherRecipients},
 };
@@ -48,12 +48,15 @@ pub struct AccountWant {
     pub limits: AccountLimits,
     /// The sending account, if it is not the one that the messages were accepted for.
     pub via: Option<AccountId>,
+    /// How much of it may be for each receiving domain that the sending account limits.
+    pub destinations: DestinationRoom,
 }
 
 impl AccountWant {
     /// Capacity without limits.
     pub fn unlimited(key: AccountKey, room: u32, park: bool) -> Self {
-        Self { key, room, park, limits: AccountLimits::default(), via: None }
+        let (limits, destinations) = (AccountLimits::default(), DestinationRoom::default());
+        Self { key, room, park, limits, via: None, destinations }
     }
 
     /// The account whose limits apply.

@@ -42,10 +42,10 @@ pub use prepare::{
     FileLink, NewLink, PreparationResult, PreparationState, PrepareRequest, PreparedMessage, ToPrepare,
 };
 pub use report::{
-    BegunCall, DeliveryPage, DueSubscriber, ErasureCounts, ExpungeRequest, FeedEvent, FeedPosition,
-    HourlyCounts, LaneUpkeep, MessageTombstone, NotificationCall, NotificationKey, NotificationResult,
-    NotificationState, NotificationView, ReportRequest, ReportState, ResendPage, ResendRequest,
-    StatisticsRow, ToNotify,
+    BegunCall, DeliveryPage, DueSubscriber, ErasureCounts, ExpungeRequest, ExpungeSlice, FeedEvent,
+    FeedPosition, HourlyCounts, LaneUpkeep, MessageTombstone, NotificationCall, NotificationKey,
+    NotificationResult, NotificationState, NotificationView, OldestMail, ReportRequest, ReportState,
+    ResendPage, ResendRequest, StatisticsRow, ToNotify,
 };
 pub use stream::{ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionScope};
 pub use view::{

@@ -274,6 +274,28 @@ pub struct ExpungeRequest {
     pub limit: u32,
 }
 
+/// The result of one slice of removals.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExpungeSlice {
+    /// The number of messages removed.
+    pub removed: u32,
+    /// Tenants that were not looked at, because the slice was full before.
+    pub unseen: Vec<TenantId>,
+    /// Tenants that may have more to remove.
+    pub unfinished: Vec<TenantId>,
+}
+
+/// When the oldest mail of a tenant came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OldestMail {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// When its oldest message was accepted, if it has one.
+    pub message: Option<Time>,
+    /// When its oldest inbound mail was registered, if it has one.
+    pub inbound: Option<Time>,
+}
+
 /// The result of one page of a walk along the lanes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneUpkeep {

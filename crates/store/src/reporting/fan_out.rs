@@ -1,8 +1,10 @@
 //! From pages of the journal to notifications, hourly counts and the rates of the last hour.
 //!
 //! Each page is done once, whichever node calls: the progress is a row that is locked, and advanced in the
-//! same transaction. A transaction takes pages until it has made enough notifications, and of the last page
-//! as many entries as fit, so that neither many subscribers nor a large page make it endless.
+//! same transaction. A page belongs to one tenant, and with many active tenants a page has an entry or two. So
+//! a transaction takes pages of many tenants, and every statement is for all of them. It takes pages until it
+//! has enough entries, tenants or notifications, and of the last page as many entries as fit, so that neither
+//! many tenants, nor many subscribers, nor large pages make it endless.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -23,8 +25,15 @@ use crate::{
     },
 };
 
-/// The number of pages read in one transaction.
-const PAGES_MAX: u32 = 256;
+/// The most pages of one transaction.
+const PAGES_MAX: u32 = 2_048;
+/// The pages of one read. A transaction reads at most this many pages more than it does.
+const PAGES_READ: u32 = 64;
+/// A transaction that has this many entries takes no more pages.
+const ENTRIES_ENOUGH: usize = 8_192;
+/// A transaction that has this many tenants takes no more pages: each costs a row for its hour and one for its
+/// rate.
+const TENANTS_ENOUGH: usize = 1_024;
 /// The most notifications that a transaction makes, unless a single event has more subscribers.
 const NOTIFICATIONS_MAX: usize = 4_096;
 
@@ -134,16 +143,11 @@ struct SubscriberProgress<'p> {
 /// Makes notifications from at most `limit` pages, and counts their hours. Returns the number of pages.
 pub(crate) async fn fan_out(session: &mut dyn SqlSession, now: Time, limit: u32) -> Result<u32, StoreError> {
     let done = journal::lock_progress(session, journal::FAN_OUT).await?;
-    let mut pages = Vec::new();
-    for row in session.rows(PAGES, values![done, limit.min(PAGES_MAX)]).await? {
-        let bytes = row.opt_bytes(3)?.unwrap_or_default();
-        pages.push((row.int(0)?, row.parsed::<TenantId>(1)?, JournalPage::decode(row.time(2)?, bytes)?));
-    }
-    let listeners = listeners_of(session, pages.iter().map(|(_, tenant, _)| tenant)).await?;
+    let (pages, listeners) = read_pages(session, done, limit.min(PAGES_MAX)).await?;
     let (begun, entries_done) =
         if pages.is_empty() { (0, 0) } else { journal::page_in_part(session).await? };
     let mut told = Vec::new();
-    let mut counted: &[(i64, TenantId, JournalPage)] = &[];
+    let mut counted: &[PlacedPage] = &[];
     let mut part = None;
     for (taken, (position, tenant, page)) in (1..).zip(&pages) {
         let listening = listeners.get(tenant).into_iter().flatten().filter(|one| one.since <= page.at);
@@ -185,12 +189,53 @@ fn entries_that_fit(made: usize, listening: usize) -> usize {
     }
 }
 
-async fn listeners_of(
+/// A page, its position and its tenant.
+type PlacedPage = (i64, TenantId, JournalPage);
+
+/// The next pages, enough of them for a transaction, with who listens to their tenants.
+async fn read_pages(
+    session: &mut dyn SqlSession,
+    done: i64,
+    limit: u32,
+) -> Result<(Vec<PlacedPage>, HashMap<TenantId, Vec<Listener>>), StoreError> {
+    let mut pages: Vec<PlacedPage> = Vec::new();
+    let mut listeners: HashMap<TenantId, Vec<Listener>> = HashMap::new();
+    let (mut entries, mut told, mut left) = (0, 0, limit);
+    while left > 0 && entries < ENTRIES_ENOUGH && listeners.len() < TENANTS_ENOUGH && told < NOTIFICATIONS_MAX
+    {
+        let (asked, after) = (left.min(PAGES_READ), pages.last().map_or(done, |(position, ..)| *position));
+        let rows = session.rows(PAGES, values![after, asked]).await?;
+        let read_before = pages.len();
+        for row in &rows {
+            let bytes = row.opt_bytes(3)?.unwrap_or_default();
+            pages.push((row.int(0)?, row.parsed::<TenantId>(1)?, JournalPage::decode(row.time(2)?, bytes)?));
+        }
+        let read = &pages[read_before..];
+        add_listeners(session, read.iter().map(|(_, tenant, _)| tenant), &mut listeners).await?;
+        for (_, tenant, page) in read {
+            entries += page.entries.len();
+            told += page.entries.len() * listeners.get(tenant).map_or(0, Vec::len);
+        }
+        if rows.len() < asked as usize {
+            break;
+        }
+        left -= asked;
+    }
+    Ok((pages, listeners))
+}
+
+/// Reads who listens to these tenants, if that is not known yet. A tenant to which nobody listens is known,
+/// too.
+async fn add_listeners(
     session: &mut dyn SqlSession,
     tenants: impl Iterator<Item = &TenantId>,
-) -> Result<HashMap<TenantId, Vec<Listener>>, StoreError> {
-    let tenants: Vec<&TenantId> = tenants.collect::<BTreeSet<_>>().into_iter().collect();
-    let mut listeners: HashMap<TenantId, Vec<Listener>> = HashMap::new();
+    listeners: &mut HashMap<TenantId, Vec<Listener>>,
+) -> Result<(), StoreError> {
+    let tenants: BTreeSet<&TenantId> = tenants.filter(|tenant| !listeners.contains_key(*tenant)).collect();
+    let tenants: Vec<&TenantId> = tenants.into_iter().collect();
+    for tenant in &tenants {
+        listeners.insert((*tenant).clone(), Vec::new());
+    }
     for (sql, run) in SUBSCRIBERS.runs(&tenants) {
         let values = run.iter().map(|tenant| Value::from(tenant.as_str())).collect();
         for row in session.rows(sql.into(), values).await? {
@@ -202,7 +247,7 @@ async fn listeners_of(
             });
         }
     }
-    Ok(listeners)
+    Ok(())
 }
 
 async fn insert(

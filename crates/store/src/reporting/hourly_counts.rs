@@ -17,7 +17,7 @@ use crate::{
 
 const HOUR_MS: i64 = 60 * 60 * 1_000;
 
-static LANES: MultiRow = MultiRow::new("SELECT id, account FROM lane WHERE id IN (", 1, ")");
+static LANES: MultiRow = MultiRow::new("SELECT id, account FROM lane WHERE id IN (", 1, ")").wide();
 
 macro_rules! statistic {
     ($end:literal) => {

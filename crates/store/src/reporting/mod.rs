@@ -76,9 +76,9 @@ impl ReportJob {
     pub fn messages(&self) -> usize {
         match self {
             ReportJob::Sequence(_) | ReportJob::Again(..) => 1,
-            ReportJob::FanOut(_, limit)
-            | ReportJob::Reclaim(_, _, limit)
-            | ReportJob::Hasten(_, _, limit) => *limit as usize,
+            // A page mostly costs less than a message.
+            ReportJob::FanOut(_, limit) => (*limit as usize).div_ceil(4),
+            ReportJob::Reclaim(_, _, limit) | ReportJob::Hasten(_, _, limit) => *limit as usize,
             ReportJob::Resend(_, found) => found.len(),
             ReportJob::Claim(request) => request.wants.iter().map(|(_, room)| *room as usize).sum(),
             ReportJob::Begin(begun) => begun.len(),

@@ -16,10 +16,13 @@ static OF_MESSAGES: MultiRow = MultiRow::new(
     "SELECT uid, MIN(state), MAX(state), MAX(settled_at) FROM notification WHERE uid IN (",
     1,
     ") GROUP BY uid",
-);
+)
+.wide();
 /// The most pages read of a tenant's [`FanOutBacklog`]: enough for a fan-out that keeps up. If more wait,
 /// fan-out is far behind, and nothing is removed before it has caught up.
 const BACKLOG_PAGES_MAX: usize = 256;
+/// The same for all tenants at once.
+const BACKLOG_OF_ALL_PAGES_MAX: usize = 2_048;
 
 macro_rules! pages {
     ($from:literal, $which:expr) => {
@@ -59,8 +62,20 @@ pub(crate) const NOT_SEQUENCED: SqlText = SqlText::or_mysql(
     pages!("journal", "tenant = ? AND position IS NULL"),
     pages!("journal FORCE INDEX (journal_tenant)", "tenant = ? AND position IS NULL"),
 );
+/// The pages of all tenants without positions, and those that are not fanned out.
+pub(crate) const NONE_SEQUENCED: SqlText = SqlText::or_mysql(
+    pages!("journal", "position IS NULL ORDER BY id"),
+    pages!("journal FORCE INDEX (journal_position)", "position IS NULL ORDER BY id"),
+);
+pub(crate) const NONE_FANNED_OUT: SqlText = SqlText::or_mysql(
+    pages!("journal", concat!("position > ", fanned_out!(), " ORDER BY position")),
+    pages!(
+        "journal FORCE INDEX (journal_position)",
+        concat!("position > ", fanned_out!(), " ORDER BY position")
+    ),
+);
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[SqlText] = &[NOT_FANNED_OUT, NOT_SEQUENCED];
+pub(crate) const STATEMENTS: &[SqlText] = &[NOT_FANNED_OUT, NOT_SEQUENCED, NONE_FANNED_OUT, NONE_SEQUENCED];
 
 /// A text that uses its own index, for the test of query plans.
 #[cfg(test)]
@@ -78,12 +93,37 @@ pub(crate) async fn backlog(
     session: &mut dyn SqlSession,
     tenant: &TenantId,
 ) -> Result<FanOutBacklog, StoreError> {
+    let of = tenant.as_str();
+    let reads = [(NOT_SEQUENCED, values![of]), (NOT_FANNED_OUT, values![of, i64::MAX, of])];
+    read_backlog(session, reads, BACKLOG_PAGES_MAX).await
+}
+
+/// The same for messages of these tenants, and maybe of others.
+pub(crate) async fn backlog_of_some(
+    session: &mut dyn SqlSession,
+    tenants: &[&TenantId],
+) -> Result<FanOutBacklog, StoreError> {
+    match tenants {
+        [] => Ok(FanOutBacklog::default()),
+        [tenant] => backlog(session, tenant).await,
+        _ => {
+            let reads = [(NONE_SEQUENCED, values![]), (NONE_FANNED_OUT, values![])];
+            read_backlog(session, reads, BACKLOG_OF_ALL_PAGES_MAX).await
+        }
+    }
+}
+
+/// The reads are in the order in which a page passes through these states, so that none is missed between
+/// them.
+async fn read_backlog(
+    session: &mut dyn SqlSession,
+    reads: [(SqlText, Vec<Value>); 2],
+    pages_max: usize,
+) -> Result<FanOutBacklog, StoreError> {
     let mut backlog = FanOutBacklog::default();
     let mut pages = 0;
-    // In the order in which a page passes through these states, so that none is missed between the two reads.
-    let of = tenant.as_str();
-    for (sql, place) in [(NOT_SEQUENCED, values![of]), (NOT_FANNED_OUT, values![of, i64::MAX, of])] {
-        let room = BACKLOG_PAGES_MAX - pages;
+    for (sql, place) in reads {
+        let room = pages_max - pages;
         let most = i64::try_from(room + 1).unwrap_or(i64::MAX);
         let rows = session.rows(sql, [place, values![most]].concat()).await?;
         for row in rows.iter().take(room) {

@@ -186,7 +186,8 @@ pub(crate) async fn erase(
     seen: &[SeenMessage],
 ) -> Result<ErasureCounts, StoreError> {
     let mut session = engine.session()?;
-    let held = lock_unchanged(&mut *session, tenant, seen).await?;
+    let mut held = lock_unchanged(&mut *session, seen).await?;
+    held.retain(|(gone, _)| gone.tenant == *tenant);
     let backlog = delivery_state::backlog(&mut *session, tenant).await?;
     let uids: Vec<MessageUid> = held.iter().map(|(gone, _)| gone.uid).collect();
     let deliveries = delivery_state::of_messages(&mut *session, &uids).await?;
@@ -206,7 +207,7 @@ pub(crate) async fn erase(
     });
     write_tombstones(&mut *session, &traces.collect::<Vec<_>>()).await?;
     drop(session);
-    remove(engine, tenant, &alone, now).await?;
+    remove(engine, &alone, now).await?;
     Ok(ErasureCounts { removed: alone.len() as i64, redacted: among.len() as i64, waiting: 0 })
 }
 

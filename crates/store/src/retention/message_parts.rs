@@ -6,17 +6,17 @@ use crate::{
 };
 
 static PARTS: [MultiRow; 10] = [
-    MultiRow::new("DELETE FROM preparation WHERE uid IN (", 1, ")"),
-    MultiRow::new("DELETE FROM link WHERE uid IN (", 1, ")"),
-    MultiRow::new("DELETE FROM content WHERE uid IN (", 1, ")"),
-    MultiRow::new("DELETE FROM recipient WHERE uid IN (", 1, ")"),
-    MultiRow::new("DELETE FROM event WHERE uid IN (", 1, ")"),
-    MultiRow::new("DELETE FROM attempt WHERE uid IN (", 1, ")"),
-    MultiRow::new("DELETE FROM notification WHERE uid IN (", 1, ")"),
-    MultiRow::new("DELETE FROM pec_receipt WHERE uid IN (", 1, ")"),
-    MultiRow::new("DELETE FROM pec_wait WHERE uid IN (", 1, ")"),
+    MultiRow::new("DELETE FROM preparation WHERE uid IN (", 1, ")").wide(),
+    MultiRow::new("DELETE FROM link WHERE uid IN (", 1, ")").wide(),
+    MultiRow::new("DELETE FROM content WHERE uid IN (", 1, ")").wide(),
+    MultiRow::new("DELETE FROM recipient WHERE uid IN (", 1, ")").wide(),
+    MultiRow::new("DELETE FROM event WHERE uid IN (", 1, ")").wide(),
+    MultiRow::new("DELETE FROM attempt WHERE uid IN (", 1, ")").wide(),
+    MultiRow::new("DELETE FROM notification WHERE uid IN (", 1, ")").wide(),
+    MultiRow::new("DELETE FROM pec_receipt WHERE uid IN (", 1, ")").wide(),
+    MultiRow::new("DELETE FROM pec_wait WHERE uid IN (", 1, ")").wide(),
     // Last: as long as a message exists, all its parts exist.
-    MultiRow::new("DELETE FROM message WHERE uid IN (", 1, ")"),
+    MultiRow::new("DELETE FROM message WHERE uid IN (", 1, ")").wide(),
 ];
 
 #[cfg(test)]

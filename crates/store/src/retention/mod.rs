@@ -31,7 +31,9 @@ use postway_domain::{Lane, MessageUid, TenantId, Time};
 pub(crate) use delivery_state::{backlog, of_messages};
 pub(crate) use message_parts::remove_parts;
 pub(crate) use redact::{ERASED_ADDRESS, is_addressed, without};
-pub(crate) use rules::{FanOutBacklog, KEY_LASTS, MessageDeliveryState, SLICE_MAX, TRACE_LASTS};
+pub(crate) use rules::{
+    FanOutBacklog, KEY_LASTS, MessageDeliveryState, SLICE_MAX, TRACE_LASTS, share_of_slice,
+};
 pub(crate) use scan::{RetentionScans, SeenMessage, newest_before};
 
 use crate::{
@@ -56,11 +58,13 @@ pub(crate) enum RetainJob {
     /// Removes expired keys and tombstones, up to the given number of each.
     ForgetTraces(Time, u32),
     /// Removes these messages if they have not changed since they were seen.
-    Expunge(Box<ExpungeRequest>, Vec<SeenMessage>),
+    Expunge(Vec<ExpungeRequest>, Vec<SeenMessage>),
     /// Removes these inbound mails of a tenant if they are still settled.
     ExpungeInbound(TenantId, Vec<MessageUid>),
     /// Moves the waiting mail of these lanes to the ids that the lanes should have.
     MoveWaiting(Vec<MisplacedLane>),
+    /// Moves these messages to other lanes if they still wait.
+    MoveMessages(Vec<(MessageUid, Lane)>),
     /// Removes these lanes if they still have no messages at this time.
     RetireLanes(IdleLanes, Time),
     /// Erases an address from these messages of a tenant if they have not changed since they were seen, and
@@ -77,6 +81,7 @@ impl RetainJob {
             RetainJob::Expunge(_, seen) => seen.len(),
             RetainJob::ExpungeInbound(_, uids) => uids.len(),
             RetainJob::MoveWaiting(misplaced) => misplaced.len(),
+            RetainJob::MoveMessages(moves) => moves.len(),
             RetainJob::RetireLanes(idle, _) => {
                 (idle.to_mark.len() + idle.to_remove.len()) / LANES_PER_MESSAGE
             }
@@ -98,16 +103,20 @@ pub(crate) async fn write(
             admin::trim_audit(&mut *engine.session()?, *before, *limit).await?
         }
         RetainJob::ForgetTraces(now, limit) => traces::forget(&mut *engine.session()?, *now, *limit).await?,
-        RetainJob::Expunge(expunge, seen) => expunge::expunge(engine, expunge, seen).await?,
+        RetainJob::Expunge(requests, seen) => expunge::expunge(engine, requests, seen).await?,
         RetainJob::ExpungeInbound(tenant, uids) => {
             inbound_mail::expunge(&mut *engine.session()?, tenant, uids).await?
         }
         RetainJob::MoveWaiting(misplaced) => {
             let moved = lane_upkeep::move_waiting(&mut *engine.session()?, misplaced).await?;
-            let key = |lane: &Lane| AccountKey { tenant: lane.tenant.clone(), account: lane.account.clone() };
             let after = engine.after();
             after.wrote = true;
-            after.woken.extend(misplaced.iter().map(|one| key(&one.lane)));
+            after.woken.extend(misplaced.iter().map(|one| account_of(&one.lane)));
+            moved
+        }
+        RetainJob::MoveMessages(moves) => {
+            let moved = lane_upkeep::move_messages(&mut *engine.session()?, moves).await?;
+            engine.after().wrote = true;
             moved
         }
         RetainJob::RetireLanes(idle, now) => {
@@ -125,6 +134,10 @@ pub(crate) async fn write(
     Ok(ErasureCounts { removed: i64::try_from(removed).unwrap_or(i64::MAX), ..ErasureCounts::default() })
 }
 
+fn account_of(lane: &Lane) -> AccountKey {
+    AccountKey { tenant: lane.tenant.clone(), account: lane.account.clone() }
+}
+
 /// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
 pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
@@ -132,5 +145,5 @@ pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
         [erase::STATEMENTS, statistics::STATEMENTS, delivery_state::STATEMENTS, traces::STATEMENTS].concat();
     let multi = [erase::multi(), message_parts::multi(), delivery_state::multi(), traces::multi()].concat();
     let multi = multi.into_iter().map(|multi| multi.sample().into()).collect();
-    [vec![scan::PAGE], inbound_mail::statements(), listed, expunge::statements(), multi].concat()
+    [scan::statements(), inbound_mail::statements(), listed, expunge::statements(), multi].concat()
 }

@@ -7,11 +7,19 @@ use postway_domain::{MessageStatus, MessageUid, Time};
 use crate::{journal::JournalPage, record::ExpungeRequest};
 
 /// The most messages, keys, tombstones or pages that one transaction removes.
-pub(crate) const SLICE_MAX: u32 = 500;
+pub(crate) const SLICE_MAX: u32 = 512;
+/// The least share of a slice, so that a slice for many tenants does not take a row of each.
+const SHARE_MIN: usize = 16;
 /// How long ids and idempotency keys stay taken after their message was removed.
 pub(crate) const KEY_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a tombstone can attribute a late bounce.
 pub(crate) const TRACE_LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// The share of the next tenant of a slice that has this much room left, for as many tenants.
+pub(crate) fn share_of_slice(room: usize, tenants: usize) -> usize {
+    (room / tenants.max(1)).max(SHARE_MIN).min(room)
+}
+
 /// The state of a message's notifications. The default is that of a message without any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MessageDeliveryState {
@@ -93,6 +101,13 @@ mod tests {
             recipient_key: [0; 32],
             limit: 1,
         }
+    }
+
+    #[test]
+    fn tenants_share_a_slice_and_what_is_left_over_goes_to_the_next() {
+        assert_eq!(share_of_slice(500, 1), 500);
+        assert_eq!((share_of_slice(500, 5), share_of_slice(490, 4)), (100, 122));
+        assert_eq!((share_of_slice(500, 5_000), share_of_slice(9, 5_000)), (SHARE_MIN, 9));
     }
 
     #[test]

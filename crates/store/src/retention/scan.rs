@@ -12,17 +12,25 @@ use std::{
 
 use postway_domain::{MessageStatus, MessageUid, TenantId, Time};
 
-use super::{delivery_state, rules::SLICE_MAX};
+use super::{
+    delivery_state,
+    rules::{FanOutBacklog, SLICE_MAX, share_of_slice},
+};
 use crate::{
     blob::BlobCursor,
     error::StoreError,
     queue::lane_upkeep::LaneWalks,
-    record::ExpungeRequest,
-    sql::{SqlSession, SqlText, decode::coded, values},
+    record::{ExpungeRequest, ExpungeSlice, OldestMail},
+    sql::{
+        SqlSession, SqlText, Value,
+        decode::coded,
+        multi_row::{MultiRow, MultiRowSql},
+        values,
+    },
 };
 
 /// The number of messages read in one statement.
-const PAGE_MESSAGES: u32 = 500;
+const PAGE_MESSAGES: u32 = SLICE_MAX;
 /// The most messages examined in one call.
 const LOOKED_MAX: u32 = 20_000;
 /// PostgreSQL would follow the ids of all tenants, because none is a constant in its plan, unless row values
@@ -35,6 +43,43 @@ pub(crate) const PAGE: SqlText = SqlText::of_each(
     "SELECT uid, status, updated_at, version FROM message FORCE INDEX (message_tenant) \
      WHERE tenant = ? AND uid > ? AND tenant = ? AND uid <= ? ORDER BY uid LIMIT ?",
 );
+
+macro_rules! oldest {
+    ($messages:literal, $inbound:literal) => {
+        MultiRow::new(
+            concat!("SELECT t.id, (", $messages, "), (", $inbound, ") FROM tenant t WHERE t.id IN ("),
+            1,
+            ")",
+        )
+        .wide()
+    };
+}
+/// Row values again, which make PostgreSQL follow the ids of one tenant; a tenant without mail finds the next
+/// tenant's, which the outer condition drops.
+static OLDEST: MultiRowSql = MultiRowSql {
+    sqlite: oldest!(
+        "SELECT m.uid FROM message m WHERE m.tenant = t.id ORDER BY m.uid LIMIT 1",
+        "SELECT i.uid FROM inbound i WHERE i.tenant = t.id ORDER BY i.uid LIMIT 1"
+    ),
+    postgres: oldest!(
+        "SELECT h.uid FROM (SELECT m.tenant, m.uid FROM message m WHERE (m.tenant, m.uid) >= (t.id, ''::bytea) \
+         ORDER BY m.tenant, m.uid LIMIT 1) AS h WHERE h.tenant = t.id",
+        "SELECT h.uid FROM (SELECT i.tenant, i.uid FROM inbound i WHERE (i.tenant, i.uid) >= (t.id, ''::bytea) \
+         ORDER BY i.tenant, i.uid LIMIT 1) AS h WHERE h.tenant = t.id"
+    ),
+    mysql: oldest!(
+        "SELECT m.uid FROM message m FORCE INDEX (message_tenant) WHERE m.tenant = t.id \
+         ORDER BY m.tenant, m.uid LIMIT 1",
+        "SELECT i.uid FROM inbound i FORCE INDEX (inbound_tenant) WHERE i.tenant = t.id \
+         ORDER BY i.tenant, i.uid LIMIT 1"
+    ),
+};
+
+/// Every text of this module, for tests that prepare them.
+#[cfg(test)]
+pub(crate) fn statements() -> Vec<SqlText> {
+    vec![PAGE, OLDEST.sample()]
+}
 
 /// A message that may be removed, and the version it had when it was examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,44 +115,89 @@ impl RetentionScans {
     }
 }
 
-/// Continues a scan until there is a slice of messages that may be removed, or enough messages were examined.
-pub(crate) async fn find(
+/// The oldest mail of each of these tenants that is there.
+pub(crate) async fn oldest_mail(
+    session: &mut dyn SqlSession,
+    tenants: &[TenantId],
+) -> Result<Vec<OldestMail>, StoreError> {
+    let mut found = Vec::with_capacity(tenants.len());
+    for (sql, run) in OLDEST.runs(tenants) {
+        let ids = run.iter().map(|tenant| Value::from(tenant.as_str())).collect();
+        for row in session.rows(sql, ids).await? {
+            let came_at = |index| Ok::<_, StoreError>(row.opt_bytes(index)?.map(time_of));
+            found.push(OldestMail { tenant: row.parsed(0)?, message: came_at(1)?, inbound: came_at(2)? });
+        }
+    }
+    Ok(found)
+}
+
+/// Finds a slice of messages of these tenants that may be removed; what it does not count yet is how many are.
+pub(crate) async fn find_some(
+    session: &mut dyn SqlSession,
+    walks: &RetentionScans,
+    requests: &[ExpungeRequest],
+    limit: u32,
+) -> Result<(Vec<SeenMessage>, ExpungeSlice), StoreError> {
+    let limit = limit.min(SLICE_MAX) as usize;
+    let tenants: Vec<&TenantId> = requests.iter().map(|request| &request.tenant).collect();
+    let backlog = delivery_state::backlog_of_some(session, &tenants).await?;
+    let (mut found, mut slice, mut looked) = (Vec::new(), ExpungeSlice::default(), 0);
+    for (index, request) in requests.iter().enumerate() {
+        if found.len() >= limit || looked >= LOOKED_MAX {
+            slice.unseen.extend(requests[index..].iter().map(|request| request.tenant.clone()));
+            break;
+        }
+        let share = share_of_slice(limit - found.len(), requests.len() - index);
+        let has_more = find(session, walks, request, &backlog, share, &mut looked, &mut found).await?;
+        if has_more {
+            slice.unfinished.push(request.tenant.clone());
+        }
+    }
+    Ok((found, slice))
+}
+
+/// Continues a tenant's scan until there is its share of messages that may be removed, or enough messages were
+/// examined. Returns whether there may be more.
+async fn find(
     session: &mut dyn SqlSession,
     walks: &RetentionScans,
     expunge: &ExpungeRequest,
-) -> Result<Vec<SeenMessage>, StoreError> {
-    let backlog = delivery_state::backlog(session, &expunge.tenant).await?;
-    let limit = expunge.limit.min(SLICE_MAX) as usize;
-    let (mut found, mut looked) = (Vec::new(), 0);
+    backlog: &FanOutBacklog,
+    share: usize,
+    looked: &mut u32,
+    found: &mut Vec<SeenMessage>,
+) -> Result<bool, StoreError> {
+    let limit = found.len() + share;
     let first = MessageUid::from_bytes([0; 16]);
     let newest = newest_before(expunge.reported_before);
     let start = walks.take(&expunge.tenant).unwrap_or(first);
     for (mut after, until) in [(start, newest), (first, start.min(newest))] {
-        while after < until && found.len() < limit && looked < LOOKED_MAX {
+        while after < until && found.len() < limit && *looked < LOOKED_MAX {
             let page = read_page(session, &expunge.tenant, after, until).await?;
             let uids: Vec<MessageUid> = page.iter().map(|(seen, ..)| seen.uid).collect();
             let delivery = delivery_state::of_messages(session, &uids).await?;
             let is_last = page.len() < PAGE_MESSAGES as usize;
-            for (seen, status, updated_at) in page {
+            let (mut left, in_page) = (page.len(), page);
+            for (seen, status, updated_at) in in_page {
                 if found.len() == limit {
                     break;
                 }
-                (after, looked) = (seen.uid, looked + 1);
+                (after, *looked, left) = (seen.uid, *looked + 1, left - 1);
                 let delivery = delivery.get(&seen.uid).copied().unwrap_or_default();
                 if expunge.takes(status, updated_at, delivery) && !backlog.holds(seen.uid) {
                     found.push(seen);
                 }
             }
-            if is_last && found.len() < limit {
+            if is_last && left == 0 {
                 after = until;
             }
         }
         if after < until {
             walks.leave(&expunge.tenant, after);
-            break;
+            return Ok(true);
         }
     }
-    Ok(found)
+    Ok(false)
 }
 
 async fn read_page(
@@ -124,6 +214,12 @@ async fn read_page(
         Ok((seen, coded(row.int(1)?, MessageStatus::from_code)?, row.time(2)?))
     };
     rows.iter().map(read).collect()
+}
+
+/// When the message with this id was accepted: its first 48 bits are that time.
+fn time_of(uid: &[u8]) -> Time {
+    let ms = uid.iter().take(6).fold(0, |ms, byte| ms << 8 | i64::from(*byte));
+    Time::from_millis(ms)
 }
 
 /// An id above all messages accepted before this time.
@@ -144,5 +240,6 @@ mod tests {
         let bound = newest_before(Time::from_millis(1_700_000_000_000));
         assert!(uid(1_699_999_999_999) < bound && bound < uid(1_700_000_000_000));
         assert_eq!(newest_before(Time::from_millis(-1)).as_bytes(), &[0; 16]);
+        assert_eq!(time_of(uid(1_699_999_999_999).as_bytes()), Time::from_millis(1_699_999_999_999));
     }
 }

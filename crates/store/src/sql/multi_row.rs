@@ -1,7 +1,8 @@
 //! One statement for many rows.
 //!
 //! A multi-row statement is prepared once per row count, so the number of counts is limited: every one below
-//! sixteen, and powers of two above. 100 rows run as 64 + 32 + 4, 30 rows as 16 + 14.
+//! sixteen, and powers of two above. 100 rows run as 64 + 32 + 4, 30 rows as 16 + 14. What mostly has many
+//! rows at once may be wide ([`MultiRow::wide`]).
 
 use std::sync::OnceLock;
 
@@ -11,13 +12,16 @@ use crate::sql::SqlText;
 const EXACT: usize = 16;
 /// The largest power of two: 2⁷ rows in one statement.
 const POWER_MAX: u32 = 7;
-const TEXTS: usize = EXACT + (POWER_MAX - EXACT.ilog2() + 1) as usize;
+/// That of wide statements.
+const POWER_WIDE: u32 = 9;
+const TEXTS: usize = EXACT + (POWER_WIDE - EXACT.ilog2() + 1) as usize;
 
 /// A statement whose list of rows grows with the data.
 pub(crate) struct MultiRow {
     head: &'static str,
     row: RepeatedPart,
     tail: &'static str,
+    power_max: u32,
     texts: [OnceLock<String>; TEXTS],
 }
 
@@ -30,11 +34,11 @@ enum RepeatedPart {
 }
 
 /// The largest count up to `rows` that has a statement, and the index of that statement.
-fn shape(rows: usize) -> (usize, usize) {
+fn shape(rows: usize, power_max: u32) -> (usize, usize) {
     if rows < EXACT {
         return (rows, rows);
     }
-    let power = rows.ilog2().min(POWER_MAX);
+    let power = rows.ilog2().min(power_max);
     (1 << power, EXACT + (power - EXACT.ilog2()) as usize)
 }
 
@@ -45,6 +49,7 @@ impl MultiRow {
             head,
             row: RepeatedPart::Placeholders(columns),
             tail,
+            power_max: POWER_MAX,
             texts: [const { OnceLock::new() }; TEXTS],
         }
     }
@@ -60,8 +65,16 @@ impl MultiRow {
             head,
             row: RepeatedPart::Piece { sql, between },
             tail,
+            power_max: POWER_MAX,
             texts: [const { OnceLock::new() }; TEXTS],
         }
+    }
+
+    /// The same for up to 512 rows in one statement: for what is done in the background, with few values in a
+    /// row.
+    pub const fn wide(mut self) -> Self {
+        self.power_max = POWER_WIDE;
+        self
     }
 
     fn text(&'static self, rows: usize, place: usize) -> &'static str {
@@ -80,7 +93,7 @@ impl MultiRow {
     /// Splits `items` into runs, each with the statement for its length.
     pub fn runs<'a, T>(&'static self, mut items: &'a [T]) -> impl Iterator<Item = (&'static str, &'a [T])> {
         std::iter::from_fn(move || {
-            let (rows, place) = shape(items.len());
+            let (rows, place) = shape(items.len(), self.power_max);
             let (run, rest) = items.split_at(rows);
             items = rest;
             (rows > 0).then(|| (self.text(rows, place), run))
@@ -131,6 +144,16 @@ mod tests {
     fn pieces_are_repeated_as_they_are() {
         let text = "SELECT 1 FROM t WHERE (a = ? AND b = ?) OR (a = ? AND b = ?) LIMIT 1";
         assert_eq!(EITHER.sample(), text);
+    }
+
+    static WIDE: MultiRow = MultiRow::new("DELETE FROM t WHERE a IN (", 1, ")").wide();
+
+    #[test]
+    fn a_wide_statement_takes_more_rows_at_once() {
+        let lengths = |rows: usize| -> Vec<usize> {
+            WIDE.runs(&vec![0; rows]).map(|(sql, run)| run.len().min(sql.matches('?').count())).collect()
+        };
+        assert_eq!((lengths(512), lengths(1_100)), (vec![512], vec![512, 512, 64, 12]));
     }
 
     #[test]

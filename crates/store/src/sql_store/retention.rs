@@ -1,14 +1,16 @@
 //! [`RetentionStore`] over SQL.
 
 use async_trait::async_trait;
-use postway_domain::{MessageUid, TenantId, Time};
+use postway_domain::{Lane, MessageUid, TenantId, Time};
 
 use super::SqlStore;
 use crate::{
     error::StoreError,
     port::RetentionStore,
     queue::lane_upkeep,
-    record::{ErasureCounts, ExpungeRequest, LaneUpkeep, MessageTombstone, StatisticsRow},
+    record::{
+        ErasureCounts, ExpungeRequest, ExpungeSlice, LaneUpkeep, MessageTombstone, OldestMail, StatisticsRow,
+    },
     retention::{RetainJob, SLICE_MAX, delivery_state, erase, inbound_mail, scan, statistics, traces},
 };
 
@@ -35,12 +37,22 @@ impl<T: SqlStore> RetentionStore for T {
         self.writers().retain(RetainJob::ForgetTraces(now, limit.min(SLICE_MAX))).await.map(removed)
     }
 
-    async fn expunge(&self, expunge: ExpungeRequest) -> Result<u32, StoreError> {
-        let seen = scan::find(&mut *self.reader().await?, self.walks(), &expunge).await?;
+    async fn expunge_some(
+        &self,
+        requests: Vec<ExpungeRequest>,
+        limit: u32,
+    ) -> Result<ExpungeSlice, StoreError> {
+        let (seen, slice) =
+            scan::find_some(&mut *self.reader().await?, self.walks(), &requests, limit).await?;
         if seen.is_empty() {
-            return Ok(0);
+            return Ok(slice);
         }
-        self.writers().retain(RetainJob::Expunge(Box::new(expunge), seen)).await.map(removed)
+        let done = self.writers().retain(RetainJob::Expunge(requests, seen)).await?;
+        Ok(ExpungeSlice { removed: removed(done), ..slice })
+    }
+
+    async fn oldest_mail(&self, tenants: &[TenantId]) -> Result<Vec<OldestMail>, StoreError> {
+        scan::oldest_mail(&mut *self.reader().await?, tenants).await
     }
 
     async fn erase(
@@ -69,6 +81,10 @@ impl<T: SqlStore> RetentionStore for T {
         }
         erased.waiting = waiting + behind + mails_waiting + found - erased.removed - erased.redacted;
         Ok(erased)
+    }
+
+    async fn move_messages(&self, moves: Vec<(MessageUid, Lane)>) -> Result<u32, StoreError> {
+        self.writers().retain(RetainJob::MoveMessages(moves)).await.map(removed)
     }
 
     async fn move_misplaced(&self) -> Result<LaneUpkeep, StoreError> {

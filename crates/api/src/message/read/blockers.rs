@@ -7,7 +7,9 @@
 use std::time::Duration;
 
 use postway_domain::{
-    Account, AccountLimits, LimitSpan, MessageState as Stands, MessageStatus, Time, limit::LimitBehavior,
+    Account, AccountLimits, LimitSpan, MessageState as Stands, MessageStatus, Time,
+    destination::{ANY_DOMAIN, limit_of_name},
+    limit::LimitBehavior,
     message::ScheduleReason,
 };
 use postway_store::record::{
@@ -111,9 +113,31 @@ impl BlockerFacts {
             gates.push(MessageBlocker { gate: "node", reason: reason.to_owned(), until: None });
         }
         if gates.is_empty() && is_overdue(message, now) {
-            gates.push(self.turn());
+            gates.push(self.busy_destination(message).unwrap_or_else(|| self.turn()));
         }
         gates
+    }
+
+    /// Nothing else blocks it, and its lane names receiving domains that its account limits.
+    fn busy_destination(&self, message: &MessageSummary) -> Option<MessageBlocker> {
+        let own = &self.account.as_ref()?.settings.destinations;
+        let names = message.lane.destination.as_ref()?.names();
+        let limits: Vec<String> = names
+            .filter_map(|name| limit_of_name(own, name))
+            .map(|(name, limit)| {
+                let domain = if name.starts_with(ANY_DOMAIN) { "its receiving domain" } else { &name };
+                let bounds = [(limit.per_second, "a second"), (limit.connections, "at once")];
+                let bounds = bounds.iter().filter(|(most, _)| *most > 0);
+                let bounds: Vec<String> = bounds.map(|(most, of)| format!("{most} {of}")).collect();
+                format!("{domain} ({})", bounds.join(", "))
+            })
+            .collect();
+        let account = &message.lane.account;
+        let reason = format!(
+            "it is due and waits until the account `{account}` may send more to {}: mail before it uses that up",
+            limits.join(" and ")
+        );
+        (!limits.is_empty()).then_some(MessageBlocker { gate: "destination", reason, until: None })
     }
 
     /// Nothing else blocks it: it waits behind other messages, of its tenant or of all.

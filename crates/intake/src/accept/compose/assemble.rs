@@ -6,6 +6,7 @@ use aws_lc_rs::digest;
 use bytes::Bytes;
 use postway_domain::{
     EmailAddress, EventKind, Lane, MessageState, MessageUid, RecipientId, TenantId, Time,
+    destination_room::destination_group,
     message::{OnDoubt, TransitionInput, transition},
     verp::{self, VerpKey},
 };
@@ -260,7 +261,12 @@ pub(crate) fn assemble(
             account: route.account.clone(),
             priority: terms.priority,
             batch: terms.batch,
-        },
+            destination: None,
+        }
+        .to_destination(destination_group(
+            &route.destinations,
+            mail.recipients.iter().map(|recipient| recipient.address.domain()),
+        )),
         client_id: terms.client_id,
         idempotency: origin.idempotency,
         fingerprint: origin.fingerprint,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, Contact, DkimKey, InboundRule, Incarnation, KeyDigest,
-    KnownRecipient, LimitSpan, MailStream, MessageEvent, MessageStatus, MessageUid, RecipientId,
+    KnownRecipient, Lane, LimitSpan, MailStream, MessageEvent, MessageStatus, MessageUid, RecipientId,
     RecipientKey, Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
     id::{AuditId, BatchCode, ContactId, MailboxId, RuleId, SessionId, StreamId, SubscriberId},
     oauth::{OAuthOwner, OAuthState},
@@ -147,8 +147,10 @@ pass! {
         trim_audit(before: Time, limit: u32) -> u32;
         tombstone(uid: MessageUid) -> Option<MessageTombstone>;
         forget_traces(now: Time, limit: u32) -> u32;
-        expunge(expunge: ExpungeRequest) -> u32;
+        expunge_some(requests: Vec<ExpungeRequest>, limit: u32) -> ExpungeSlice;
+        oldest_mail(tenants: &[TenantId]) -> Vec<OldestMail>;
         erase(tenant: &TenantId, address: &str, now: Time, limit: u32) -> ErasureCounts;
+        move_messages(moves: Vec<(MessageUid, Lane)>) -> u32;
         move_misplaced() -> LaneUpkeep;
         retire_lanes(now: Time) -> LaneUpkeep;
         statistics(tenant: &TenantId, since: Time, until: Time) -> Vec<StatisticsRow>;

@@ -1,7 +1,7 @@
 //! Handing out work, taking its outcome back, and finding what got stuck.
 
 use postway_domain::{
-    Incarnation, Lane, MessageState, MessageStatus, MessageUid, Time,
+    DestinationRoom, Incarnation, Lane, MessageState, MessageStatus, MessageUid, Time,
     fairness::{self, DueLane},
     message::ScheduleReason,
 };
@@ -33,7 +33,8 @@ impl MemoryTables {
         };
         self.directory.open(&mut terms.allowances, &want.sender(), want.limits, request.now);
         let room = terms.room(want);
-        let chosen = self.choose(&want.key, room as usize, request.now, &terms);
+        let mut destinations = want.destinations.clone();
+        let chosen = self.choose(&want.key, room as usize, request.now, &mut destinations, &terms);
         let lease =
             |stored: &mut StoredMessage| stored.take(&request.lease, request.now, request.inline_bytes_max);
         let mut claimed: Vec<ClaimedMessage> =
@@ -42,11 +43,18 @@ impl MemoryTables {
         terms.suppress(&mut claimed);
         self.mark_departed(&mut claimed);
         self.directory.debit(&terms.allowances);
-        let rest = remainder(want, room, claimed.len());
+        let rest = AccountWant { destinations, ..remainder(want, room, claimed.len()) };
         (claimed, rest)
     }
 
-    fn choose(&self, key: &AccountKey, room: usize, now: Time, terms: &LeaseConditions) -> Vec<MessageUid> {
+    fn choose(
+        &self,
+        key: &AccountKey,
+        room: usize,
+        now: Time,
+        destinations: &mut DestinationRoom,
+        terms: &LeaseConditions,
+    ) -> Vec<MessageUid> {
         let Some(queues) = self.waiting.get(key) else {
             return Vec::new();
         };
@@ -63,11 +71,16 @@ impl MemoryTables {
         let mut chosen = Vec::new();
         for queue in lanes.iter().filter_map(|due| queues.get(&due.lane)) {
             let mut due = self.due(queue, now).map(|(_, stored)| stored).peekable();
-            let limit = match due.peek().map(|first| &first.record.summary.lane) {
-                Some(lane) if lane.is_ordered() => usize::from(!self.is_sending(lane)),
-                Some(_) | None => room,
-            };
-            chosen.extend(due.take(limit.min(room - chosen.len())).map(StoredMessage::uid));
+            let Some(lane) = due.peek().map(|first| &first.record.summary.lane) else { continue };
+            let limit = if lane.is_ordered() { usize::from(!self.is_sending(lane)) } else { room };
+            let left_there = destinations.of(lane.destination.as_ref());
+            let before = chosen.len();
+            let limit = limit.min(room - before).min(left_there as usize);
+            chosen.extend(due.take(limit).map(StoredMessage::uid));
+            match (chosen.len() - before) as u32 {
+                taken if taken >= left_there => destinations.close(lane.destination.as_ref()),
+                taken => destinations.take(lane.destination.as_ref(), taken),
+            }
         }
         chosen
     }

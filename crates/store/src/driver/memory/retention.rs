@@ -1,15 +1,19 @@
 //! Forgetting.
 
 use async_trait::async_trait;
-use postway_domain::{EmailAddress, MessageUid, TenantId, Time};
+use postway_domain::{EmailAddress, Lane, MessageUid, TenantId, Time};
 
 use super::{MemoryStore, stored_message::StoredMessage, tables::MemoryTables};
 use crate::{
     error::StoreError,
     port::RetentionStore,
-    record::{ErasureCounts, ExpungeRequest, LaneUpkeep, MessageTombstone, NotificationState, StatisticsRow},
+    record::{
+        ErasureCounts, ExpungeRequest, ExpungeSlice, LaneUpkeep, MessageTombstone, NotificationState,
+        OldestMail, StatisticsRow,
+    },
     retention::{
-        ERASED_ADDRESS, FanOutBacklog, KEY_LASTS, MessageDeliveryState, SLICE_MAX, TRACE_LASTS, without,
+        ERASED_ADDRESS, FanOutBacklog, KEY_LASTS, MessageDeliveryState, SLICE_MAX, TRACE_LASTS,
+        share_of_slice, without,
     },
 };
 
@@ -58,7 +62,34 @@ impl MemoryTables {
         (self.forget_keys(now, limit) + ended.len()) as u32
     }
 
-    fn expunge(&mut self, expunge: &ExpungeRequest) -> u32 {
+    fn expunge_some(&mut self, requests: &[ExpungeRequest], limit: u32) -> ExpungeSlice {
+        let (mut slice, limit) = (ExpungeSlice::default(), limit.min(SLICE_MAX));
+        for (index, request) in requests.iter().enumerate() {
+            let room = (limit - slice.removed) as usize;
+            if room == 0 {
+                slice.unseen.extend(requests[index..].iter().map(|request| request.tenant.clone()));
+                break;
+            }
+            let share = share_of_slice(room, requests.len() - index);
+            let removed = self.expunge(request, share);
+            slice.removed += removed;
+            if removed as usize == share {
+                slice.unfinished.push(request.tenant.clone());
+            }
+        }
+        slice
+    }
+
+    fn oldest_mail(&self, tenant: &TenantId) -> OldestMail {
+        let messages = self.messages.values().map(|stored| &stored.record.summary);
+        let of_tenant = messages.filter(|summary| summary.lane.tenant == *tenant);
+        let message = of_tenant.map(|summary| summary.created_at).min();
+        let mails = self.inbound.mails.values().map(|mail| &mail.view);
+        let inbound = mails.filter(|view| view.key.tenant == *tenant).map(|view| view.created_at).min();
+        OldestMail { tenant: tenant.clone(), message, inbound }
+    }
+
+    fn expunge(&mut self, expunge: &ExpungeRequest, share: usize) -> u32 {
         let backlog = self.backlog(&expunge.tenant);
         let may_go = |stored: &&StoredMessage| {
             let summary = &stored.record.summary;
@@ -67,7 +98,7 @@ impl MemoryTables {
                 && expunge.takes(summary.state.status(), summary.updated_at, self.delivery_state(summary.uid))
         };
         let going = self.messages.values().filter(may_go).map(StoredMessage::uid);
-        let going: Vec<MessageUid> = going.take(expunge.limit.min(SLICE_MAX) as usize).collect();
+        let going: Vec<MessageUid> = going.take(share).collect();
         for uid in &going {
             self.bury(*uid, Some(&expunge.recipient_key), expunge.now);
         }
@@ -189,6 +220,16 @@ impl RetentionStore for MemoryStore {
         Ok(trimmed)
     }
 
+    async fn move_messages(&self, moves: Vec<(MessageUid, Lane)>) -> Result<u32, StoreError> {
+        let mut tables = self.tables()?;
+        let mut moved = 0;
+        for (uid, lane) in moves {
+            let waits = |stored: &mut StoredMessage| stored.move_to(lane);
+            moved += u32::from(tables.edit(uid, waits).unwrap_or(false));
+        }
+        Ok(moved)
+    }
+
     async fn move_misplaced(&self) -> Result<LaneUpkeep, StoreError> {
         // Lanes are made of what waits in them.
         Ok(LaneUpkeep { done: 0, is_last: true })
@@ -214,10 +255,19 @@ impl RetentionStore for MemoryStore {
         Ok(forgotten)
     }
 
-    async fn expunge(&self, expunge: ExpungeRequest) -> Result<u32, StoreError> {
-        let removed = self.tables()?.expunge(&expunge);
-        self.commit(removed > 0);
-        Ok(removed)
+    async fn oldest_mail(&self, tenants: &[TenantId]) -> Result<Vec<OldestMail>, StoreError> {
+        let tables = self.tables()?;
+        Ok(tenants.iter().map(|tenant| tables.oldest_mail(tenant)).collect())
+    }
+
+    async fn expunge_some(
+        &self,
+        requests: Vec<ExpungeRequest>,
+        limit: u32,
+    ) -> Result<ExpungeSlice, StoreError> {
+        let slice = self.tables()?.expunge_some(&requests, limit);
+        self.commit(slice.removed > 0);
+        Ok(slice)
     }
 
     async fn erase(

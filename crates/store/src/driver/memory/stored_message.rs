@@ -1,7 +1,7 @@
 //! One stored message: what may be asked of it and how it changes.
 
 use postway_domain::{
-    EmailAddress, EventKind, Incarnation, LaneId, LeaseToken, MessageEvent, MessageState, MessageUid,
+    EmailAddress, EventKind, Incarnation, Lane, LaneId, LeaseToken, MessageEvent, MessageState, MessageUid,
     RecipientStatus, Time,
     dsn::DsnWishes,
     message::{OnDoubt, TransitionInput, transition},
@@ -136,6 +136,15 @@ impl StoredMessage {
 
     pub fn uid(&self) -> MessageUid {
         self.record.summary.uid
+    }
+
+    /// Moves the message to another lane if it waits to be claimed.
+    pub fn move_to(&mut self, lane: Lane) -> bool {
+        let waits = self.claimable_at().is_some();
+        if waits {
+            (self.lane_id, self.record.summary.lane) = (lane.id(), lane);
+        }
+        waits
     }
 
     pub fn lane_id(&self) -> LaneId {

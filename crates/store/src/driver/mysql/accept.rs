@@ -25,8 +25,8 @@ const INSERT_BYTES_MAX: usize = 4 * 1024 * 1024;
 const PACKET_SPARE_BYTES: u64 = 1024 * 1024;
 
 pub(super) static INSERT_LANE: MultiRow = MultiRow::new(
-    "INSERT INTO lane (id, tenant, account, priority, batch) VALUES ",
-    5,
+    "INSERT INTO lane (id, tenant, account, priority, batch, destination) VALUES ",
+    6,
     " ON DUPLICATE KEY UPDATE idle_since = NULL",
 );
 pub(super) static INSERT_MESSAGE: MultiRow = MultiRow::of_pieces(
@@ -120,7 +120,8 @@ async fn insert_lanes(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -
                 .bind(lane.tenant.as_str())
                 .bind(lane.account.as_str())
                 .bind(lane.priority.code())
-                .bind(lane.batch.as_ref().map(|batch| batch.as_str()));
+                .bind(lane.batch.as_ref().map(|batch| batch.as_str()))
+                .bind(lane.destination.as_ref().map(|destination| destination.as_str()));
         }
         query.execute(txn.conn()?).await.map_err(failed)?;
     }

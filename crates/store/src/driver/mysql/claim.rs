@@ -9,7 +9,6 @@ use async_trait::async_trait;
 use postway_domain::{
     Lane, LaneId, LaneRange, MessagePriority, MessageUid, RecipientKind, RecipientStatus, Time,
     fairness::DueLane,
-    id::BatchCode,
     message::{TransitionInput, transition},
 };
 use sqlx::{Row, mysql::MySqlRow};
@@ -21,7 +20,7 @@ use crate::{
     error::StoreError,
     journal::AppendedEvent,
     queue::{
-        claim::{DueWork, OpenRecipient},
+        claim::{DueLaneWords, DueWork, OpenRecipient},
         packing::unpack,
         transaction::WriteTransaction,
     },
@@ -36,8 +35,8 @@ use crate::{
 /// The first message of a lane that can go decides, so later ones are not looked at. The order names the lane
 /// too: MySQL takes only a constant for one, and would sort all that is due.
 pub(super) static DUE_LANES: MultiRow = MultiRow::new(
-    "SELECT id, priority, batch, due_at FROM (\
-     SELECT l.id, l.priority, l.batch, (SELECT m.due_at FROM message m FORCE INDEX (message_due) \
+    "SELECT id, priority, batch, due_at, destination FROM (\
+     SELECT l.id, l.priority, l.batch, l.destination, (SELECT m.due_at FROM message m FORCE INDEX (message_due) \
      WHERE m.due_lane = l.id AND NOT (m.wait <=> 3) AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status = 8) \
      ORDER BY m.due_lane, m.due_at LIMIT 1) AS due_at \
      FROM lane l WHERE l.tenant = ? AND l.account = ? AND l.id IN (",
@@ -81,11 +80,7 @@ pub(super) static OPEN_RECIPIENTS: MultiRow = MultiRow::new(
 
 #[async_trait]
 impl DueWork for WriteConnection {
-    async fn due_lanes(
-        &mut self,
-        key: &AccountKey,
-        now: Time,
-    ) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError> {
+    async fn due_lanes(&mut self, key: &AccountKey, now: Time) -> Result<Vec<DueLaneWords>, StoreError> {
         due_lanes(self, key, now).await
     }
 
@@ -123,7 +118,7 @@ async fn due_lanes(
     txn: &mut WriteConnection,
     key: &AccountKey,
     now: Time,
-) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError> {
+) -> Result<Vec<DueLaneWords>, StoreError> {
     let due_by = due_by(txn, key, now);
     let range = LaneRange::of_account(&key.tenant, &key.account);
     let waiting = waiting_lanes(&mut *txn.session()?, range).await?;
@@ -135,13 +130,18 @@ async fn due_lanes(
             query = query.bind(lane.as_bytes().as_slice());
         }
         for row in query.bind(due_by).fetch_all(txn.conn()?).await.map_err(failed)? {
-            let lane = DueLane {
+            let due_lane = DueLane {
                 lane: LaneId::from_bytes(bytes16(&row, 0)?),
                 priority: coded(&row, 1, MessagePriority::from_code)?,
                 oldest_due_at: Time::from_millis(row.try_get(3).map_err(failed)?),
             };
             let batch: Option<&str> = row.try_get(2).map_err(failed)?;
-            due.push((lane, batch.map(parsed).transpose()?));
+            let destination: Option<&str> = row.try_get(4).map_err(failed)?;
+            due.push(DueLaneWords {
+                due: due_lane,
+                batch: batch.map(parsed).transpose()?,
+                destination: destination.map(parsed).transpose()?,
+            });
         }
     }
     Ok(due)

@@ -25,7 +25,7 @@ pub(super) const SUMMARY: &str = "SELECT m.uid, m.status, m.wait, m.wire_committ
      c.external_id, c.tags, c.metadata, (SELECT a.provider_message_id FROM attempt a WHERE a.uid = m.uid \
      AND a.provider_message_id IS NOT NULL ORDER BY a.number DESC LIMIT 1), c.sensitive, \
      (SELECT r.address FROM recipient r WHERE r.uid = m.uid ORDER BY r.uid, r.position LIMIT 1), \
-     (SELECT COUNT(*) FROM recipient r WHERE r.uid = m.uid)";
+     (SELECT COUNT(*) FROM recipient r WHERE r.uid = m.uid), l.destination";
 
 pub(super) const FIND_CLIENT: &str = "SELECT uid FROM dedup WHERE tenant = ? AND kind = 1 AND `key` = ?";
 /// What [`read_recipient`] takes.
@@ -58,6 +58,7 @@ fn time_set(row: &MySqlRow, index: usize) -> Result<Time, StoreError> {
 pub(super) fn read_summary(row: &MySqlRow) -> Result<MessageSummary, StoreError> {
     let client_id: Option<&str> = row.try_get(4).map_err(failed)?;
     let batch: Option<&str> = row.try_get(8).map_err(failed)?;
+    let destination: Option<&str> = row.try_get(32).map_err(failed)?;
     let tags: Option<&str> = row.try_get(26).map_err(failed)?;
     Ok(MessageSummary {
         uid: MessageUid::from_bytes(bytes16(row, 0)?),
@@ -67,6 +68,7 @@ pub(super) fn read_summary(row: &MySqlRow) -> Result<MessageSummary, StoreError>
             account: parsed(row.try_get(6).map_err(failed)?)?,
             priority: coded(row, 7, MessagePriority::from_code)?,
             batch: batch.map(parsed).transpose()?,
+            destination: destination.map(parsed).transpose()?,
         },
         state: state(row, 1)?,
         version: row.try_get(9).map_err(failed)?,

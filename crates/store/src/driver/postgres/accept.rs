@@ -22,8 +22,8 @@ use crate::{
 const STATEMENT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// A lane that was to be removed stays, and a lane that is being removed is waited for and made again.
-pub(super) const INSERT_LANE: &str = "INSERT INTO lane AS l (id, tenant, account, priority, batch) \
-     SELECT * FROM UNNEST($1::bytea[], $2::text[], $3::text[], $4::bigint[], $5::text[]) \
+pub(super) const INSERT_LANE: &str = "INSERT INTO lane AS l (id, tenant, account, priority, batch, destination) \
+     SELECT * FROM UNNEST($1::bytea[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[]) \
      ON CONFLICT (id) DO UPDATE SET idle_since = NULL WHERE l.idle_since IS NOT NULL";
 pub(super) const INSERT_MESSAGE: &str = "INSERT INTO message (uid, tenant, lane, status, wait, due_at, attempt, \
      retries, doubts, lost_leases, on_doubt, lease_node, lease_token, lease_until, wire_committed, version, event_seq, \
@@ -104,6 +104,7 @@ async fn insert_lanes(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -
         .bind(column(&fresh, |(_, lane)| lane.account.as_str()))
         .bind(column(&fresh, |(_, lane)| lane.priority.code()))
         .bind(column(&fresh, |(_, lane)| lane.batch.as_ref().map(|batch| batch.as_str())))
+        .bind(column(&fresh, |(_, lane)| lane.destination.as_ref().map(|destination| destination.as_str())))
         .execute(&mut txn.conn)
         .await
         .map_err(undone)?;

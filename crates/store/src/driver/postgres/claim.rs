@@ -5,7 +5,6 @@ use bytes::Bytes;
 use postway_domain::{
     Lane, LaneId, LaneRange, MessagePriority, MessageUid, RecipientKind, RecipientStatus, Time,
     fairness::DueLane,
-    id::BatchCode,
     message::{TransitionInput, transition},
 };
 use sqlx::{Row, postgres::PgRow};
@@ -18,7 +17,7 @@ use crate::{
     error::StoreError,
     journal::AppendedEvent,
     queue::{
-        claim::{DueWork, OpenRecipient},
+        claim::{DueLaneWords, DueWork, OpenRecipient},
         packing::unpack,
     },
     record::{AccountKey, ClaimRequest, ClaimedMessage, ClaimedRecipient, NewEvent},
@@ -30,8 +29,9 @@ pub(super) const DUE_LANES: &str = "WITH RECURSIVE waiting (lane) AS (SELECT (SE
      WHERE m.due_at IS NOT NULL AND m.lane >= $1 ORDER BY m.lane, m.due_at, m.uid LIMIT 1) UNION ALL \
      SELECT (SELECT m.lane FROM message m WHERE m.due_at IS NOT NULL AND m.lane > w.lane \
      ORDER BY m.lane, m.due_at, m.uid LIMIT 1) FROM waiting w WHERE w.lane < $2) \
-     SELECT words.id, words.priority, words.batch, head.due_at FROM waiting w CROSS JOIN LATERAL (\
-     SELECT l.id, l.priority, l.batch FROM lane l WHERE l.id = w.lane AND l.tenant = $3 AND l.account = $4 OFFSET 0) AS words \
+     SELECT words.id, words.priority, words.batch, head.due_at, words.destination FROM waiting w CROSS JOIN LATERAL (\
+     SELECT l.id, l.priority, l.batch, l.destination FROM lane l WHERE l.id = w.lane AND l.tenant = $3 AND l.account = $4 \
+     OFFSET 0) AS words \
      CROSS JOIN LATERAL (\
      SELECT m.due_at FROM message m WHERE m.lane = w.lane AND m.due_at <= $5 AND m.wait IS DISTINCT FROM 3 \
      AND (m.expires_at IS NULL OR m.expires_at > $5 OR m.status = 8) ORDER BY m.due_at LIMIT 1) AS head \
@@ -62,11 +62,7 @@ pub(super) const OPEN_RECIPIENTS: &str = "SELECT r.uid, r.position, r.kind, r.ad
 
 #[async_trait]
 impl DueWork for WriteConnection {
-    async fn due_lanes(
-        &mut self,
-        key: &AccountKey,
-        now: Time,
-    ) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError> {
+    async fn due_lanes(&mut self, key: &AccountKey, now: Time) -> Result<Vec<DueLaneWords>, StoreError> {
         due_lanes(self, key, now).await
     }
 
@@ -98,7 +94,7 @@ async fn due_lanes(
     txn: &mut WriteConnection,
     key: &AccountKey,
     now: Time,
-) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError> {
+) -> Result<Vec<DueLaneWords>, StoreError> {
     let range = LaneRange::of_account(&key.tenant, &key.account);
     let rows = sqlx::query(DUE_LANES)
         .bind(range.first.as_bytes().as_slice())
@@ -111,13 +107,18 @@ async fn due_lanes(
         .map_err(undone)?;
     rows.iter()
         .map(|row| {
-            let lane = DueLane {
+            let due = DueLane {
                 lane: LaneId::from_bytes(bytes16(row, 0)?),
                 priority: coded(row, 1, MessagePriority::from_code)?,
                 oldest_due_at: Time::from_millis(row.try_get(3).map_err(failed)?),
             };
             let batch: Option<&str> = row.try_get(2).map_err(failed)?;
-            Ok((lane, batch.map(parsed).transpose()?))
+            let destination: Option<&str> = row.try_get(4).map_err(failed)?;
+            Ok(DueLaneWords {
+                due,
+                batch: batch.map(parsed).transpose()?,
+                destination: destination.map(parsed).transpose()?,
+            })
         })
         .collect()
 }

@@ -18,7 +18,7 @@ use crate::{
     record::{Acceptance, StoredBody},
 };
 
-pub(super) const INSERT_LANE: &str = "INSERT INTO lane (id, tenant, account, priority, batch) VALUES (?,?,?,?,?) \
+pub(super) const INSERT_LANE: &str = "INSERT INTO lane (id, tenant, account, priority, batch, destination) VALUES (?,?,?,?,?,?) \
      ON CONFLICT (id) DO UPDATE SET idle_since = NULL WHERE idle_since IS NOT NULL";
 pub(super) const INSERT_MESSAGE: &str = "INSERT OR FAIL INTO message (uid, tenant, lane, status, wait, due_at, attempt, \
      retries, doubts, lost_leases, on_doubt, lease_node, lease_token, lease_until, wire_committed, version, event_seq, \
@@ -84,6 +84,7 @@ fn insert_lanes(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Resu
             .bind(lane.account.as_str())
             .bind(lane.priority.code())
             .bind(lane.batch.as_ref().map(|batch| batch.as_str()))
+            .bind(lane.destination.as_ref().map(|destination| destination.as_str()))
             .execute()?;
     }
     Ok(())

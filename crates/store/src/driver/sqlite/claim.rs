@@ -5,7 +5,6 @@ use bytes::Bytes;
 use postway_domain::{
     Lane, LaneId, LaneRange, MessagePriority, MessageUid, RecipientKind, RecipientStatus, Time,
     fairness::DueLane,
-    id::BatchCode,
     message::{TransitionInput, transition},
 };
 
@@ -14,7 +13,7 @@ use crate::{
     error::StoreError,
     journal::AppendedEvent,
     queue::{
-        claim::{DueWork, OpenRecipient},
+        claim::{DueLaneWords, DueWork, OpenRecipient},
         packing::unpack,
     },
     record::{AccountKey, ClaimRequest, ClaimedMessage, ClaimedRecipient, NewEvent},
@@ -29,7 +28,7 @@ pub(super) const DUE_LANES: &str = "WITH RECURSIVE waiting (lane) AS (SELECT (SE
      WHERE m.due_at IS NOT NULL AND m.lane >= ?1 ORDER BY m.lane, m.due_at, m.uid LIMIT 1) UNION ALL \
      SELECT (SELECT m.lane FROM message m WHERE m.due_at IS NOT NULL AND m.lane > w.lane \
      ORDER BY m.lane, m.due_at, m.uid LIMIT 1) FROM waiting w WHERE w.lane < ?2) \
-     SELECT id, priority, batch, due_at FROM (SELECT l.id, l.priority, l.batch, (SELECT m.due_at FROM message m \
+     SELECT id, priority, batch, due_at, destination FROM (SELECT l.id, l.priority, l.batch, l.destination, (SELECT m.due_at FROM message m \
      WHERE m.lane = w.lane AND m.due_at <= ?5 AND m.wait IS NOT 3 \
      AND (m.expires_at IS NULL OR m.expires_at > ?5 OR m.status = 8) ORDER BY m.due_at LIMIT 1) AS due_at \
      FROM waiting w CROSS JOIN lane l ON l.id = w.lane WHERE w.lane <= ?2 AND l.tenant = ?3 AND l.account = ?4) \
@@ -56,11 +55,7 @@ pub(super) const OPEN_RECIPIENTS: &str = "SELECT position, kind, address, status
 
 #[async_trait]
 impl DueWork for WriteConnection {
-    async fn due_lanes(
-        &mut self,
-        key: &AccountKey,
-        now: Time,
-    ) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError> {
+    async fn due_lanes(&mut self, key: &AccountKey, now: Time) -> Result<Vec<DueLaneWords>, StoreError> {
         due_lanes(self, key, now)
     }
 
@@ -92,7 +87,7 @@ fn due_lanes(
     txn: &mut WriteConnection,
     key: &AccountKey,
     now: Time,
-) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError> {
+) -> Result<Vec<DueLaneWords>, StoreError> {
     let range = LaneRange::of_account(&key.tenant, &key.account);
     let rows = txn
         .conn
@@ -105,12 +100,12 @@ fn due_lanes(
         .rows()?;
     rows.iter()
         .map(|row| {
-            let lane = DueLane {
+            let due = DueLane {
                 lane: LaneId::from_bytes(row.id16(0)?),
                 priority: coded(row.int(1)?, MessagePriority::from_code)?,
                 oldest_due_at: row.time(3)?,
             };
-            Ok((lane, row.opt_parsed(2)?))
+            Ok(DueLaneWords { due, batch: row.opt_parsed(2)?, destination: row.opt_parsed(4)? })
         })
         .collect()
 }

@@ -145,7 +145,15 @@ pub(super) static TABLES: &[CopiedTable] = &[
     CopiedTable::new(
         "lane",
         1,
-        &[bytes("id"), text("tenant"), text("account"), int("priority"), text("batch"), int("idle_since")],
+        &[
+            bytes("id"),
+            text("tenant"),
+            text("account"),
+            int("priority"),
+            text("batch"),
+            int("idle_since"),
+            text("destination"),
+        ],
     ),
     CopiedTable::new(
         "dedup",
