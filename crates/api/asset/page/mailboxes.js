@@ -57,7 +57,7 @@ const fields = (row) =>
       placeholder: '{"preset": "microsoft", "grant": "refresh_token", "client_id": "…"}',
     },
     { name: "folder", label: "Folder" },
-    { name: "roles", label: "For", kind: "list", rows: 3, wide: false, hint: "forward, bounces, pec: one a line." },
+    { name: "roles", label: "For", kind: "list", rows: 3, wide: false, hint: "forward, bounces, pec, events: one a line." },
     { name: "poll_seconds", label: "Seconds between looks", kind: "number" },
     { name: "mail_bytes_max", label: "Largest mail that is read, bytes", kind: "number" },
     { name: "attempts_max", label: "Tries before a mail is dead", kind: "number" },

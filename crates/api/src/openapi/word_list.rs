@@ -142,7 +142,7 @@ fn lists() -> Vec<WordList> {
         ),
         list(&["password", "xoauth2"], &["MailboxRequest.auth", "Mailbox.auth"]),
         list(
-            &["forward", "bounces", "pec"],
+            &["forward", "bounces", "pec", "events"],
             &["MailboxRequest.roles", "MailboxRequest.role", "Mailbox.roles"],
         ),
         list(&["settings", "connect", "tls", "login", "folder", "mail"], &["MailboxTestStep.step"]),

@@ -86,6 +86,9 @@ pub struct MailboxSettings {
     /// The largest mail that is read, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mail_bytes_max: Option<u32>,
+    /// The name of the server whose `Authentication-Results` are believed; without it, none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authserv_id: Option<String>,
 }
 
 impl MailboxSettings {
@@ -154,6 +157,8 @@ pub enum MailboxRole {
     Bounces,
     /// Receipts of Italian certified mail.
     Pec,
+    /// Events: every ordinary mail is reported to subscribers as `email.received`.
+    Events,
 }
 
 /// Where watching starts.

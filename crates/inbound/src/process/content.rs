@@ -19,7 +19,7 @@ use serde_json::json;
 use super::{
     conclusion::{MailProgress, MailVerdict, ProcessFailure, is_reminder},
     context::{LARGE_KIB_MAX, MailboxContext, ProcessContext},
-    replies, rules,
+    received as received_event, replies, rules,
 };
 use crate::{
     correlate::{self, ReceiptContext, ReportProof},
@@ -69,6 +69,7 @@ pub(super) async fn process_content(
         return Ok(MailVerdict::Routed);
     }
     let mut reasons = Vec::new();
+    let receipt_is_absent = receipt.is_none();
     if let Some(receipt) = receipt {
         match record_receipt(context, mailbox_context, job, &raw, &receipt, progress).await? {
             None => return Ok(MailVerdict::Routed),
@@ -80,18 +81,26 @@ pub(super) async fn process_content(
             Some(why) => reasons.push(why),
         }
     }
+    let is_ordinary = receipt_is_absent && report.kind == ReportKind::Ordinary;
     let is_answer = report.kind == ReportKind::Ordinary
         && replies::record_reply(context, mailbox_context, &raw, progress).await?;
-    if settings.has(MailboxRole::Forward) {
-        let verdict = rules::apply(context, mailbox_context, job, &raw, reasons, stop, progress).await?;
-        return Ok(match verdict {
-            // A reply need not match a rule.
-            MailVerdict::NoMatch(_) if is_answer => MailVerdict::Routed,
-            verdict => verdict,
-        });
+    progress.notifies = is_ordinary && settings.has(MailboxRole::Events);
+    let verdict = match settings.has(MailboxRole::Forward) {
+        true => Some(rules::apply(context, mailbox_context, job, &raw, reasons.clone(), stop, progress).await?),
+        false => None,
+    };
+    if progress.notifies {
+        let mail = ParsedMail::new(&raw);
+        let data = received_event::event_data(job, &mail, &progress.tags, settings.authserv_id.as_deref());
+        progress.received = Some(data);
+        progress.has_effect = true;
     }
-    if is_answer {
-        return Ok(MailVerdict::Routed);
+    match verdict {
+        // A reply need not match a rule, and neither does a mail that is reported as it is.
+        Some(MailVerdict::NoMatch(_)) if is_answer || progress.notifies => return Ok(MailVerdict::Routed),
+        Some(verdict) => return Ok(verdict),
+        None if is_answer || progress.notifies => return Ok(MailVerdict::Routed),
+        None => {}
     }
     if reasons.is_empty() {
         reasons.push("it is no mail that this mailbox is watched for".to_owned());

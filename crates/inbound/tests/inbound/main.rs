@@ -9,6 +9,7 @@ mod monitor;
 mod oauth;
 mod pec;
 mod readers;
+mod received;
 mod reports;
 mod script;
 mod share;
@@ -399,6 +400,7 @@ pub fn mailbox(start: WatchStart, roles: &[MailboxRole]) -> WatchedMailbox {
             attempts_max: 3,
             on_doubt: None,
             mail_bytes_max: None,
+            authserv_id: None,
         },
         secret: None,
         version: 1,

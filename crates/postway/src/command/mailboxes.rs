@@ -102,7 +102,7 @@ pub struct MailboxSettingsArgs {
     #[arg(long)]
     folder: Option<String>,
     /// What its mail is processed for; may be repeated [default: forward]
-    #[arg(long = "role", value_name = "ROLE", value_parser = ["forward", "bounces", "pec"])]
+    #[arg(long = "role", value_name = "ROLE", value_parser = ["forward", "bounces", "pec", "events"])]
     roles: Vec<String>,
     /// What it is for
     #[arg(long)]

@@ -20,7 +20,7 @@ use super::{
     open::{OpenListeners, OpenedStore},
     outboxes::OutboxSources,
     probes::{IncomingProbe, OutgoingProbe},
-    process_stats,
+    process_stats, received_mail,
     telemetry::MetricsHandles,
 };
 use crate::{
@@ -93,6 +93,8 @@ pub fn build(
         incarnation: membership.roster().me(),
         poll: NotifierParts::POLL,
         patience: NotifierParts::PATIENCE,
+        received: received_mail::reader(),
+        public_url: config.public_url.clone(),
     });
     let inbound = InboundLoops::new(InboundParts {
         store: store.clone(),

@@ -43,6 +43,7 @@ pub fn mailbox(tenant: &str, id: &str) -> WatchedMailbox {
             attempts_max: 4,
             on_doubt: Some(OnDoubt::Hold),
             mail_bytes_max: Some(1 << 20),
+            authserv_id: None,
         },
         secret: Some(SealedSecret(vec![0, 255, 3])),
         version: 1,

@@ -70,6 +70,7 @@ fn defaults() -> MailboxSettings {
         attempts_max: MailboxSettings::ATTEMPTS_DEFAULT,
         on_doubt: None,
         mail_bytes_max: None,
+        authserv_id: None,
     }
 }
 
@@ -186,6 +187,14 @@ fn read_watch_settings(fields: &mut JsonFieldReader<'_>, settings: &mut MailboxS
             fields.refuse("mail_bytes_max", format!("must be between {min} and {max}"));
         }
     }
+    if fields.has("authserv_id") {
+        let name = fields.text("authserv_id", HOST_BYTES_MAX).unwrap_or_default();
+        let name = name.trim().to_ascii_lowercase();
+        if name.contains(|c: char| !c.is_ascii_graphic() || ";()\"".contains(c)) {
+            fields.refuse("authserv_id", "must be the name that the server gives in Authentication-Results");
+        }
+        settings.authserv_id = Some(name).filter(|name| !name.is_empty());
+    }
     if fields.has("start") {
         let form = "must be \"now\", \"beginning\", {\"newest\": N}, {\"since\": \"2026-01-31T00:00:00Z\"} or {\"after_uid\": N}";
         settings.start = fields.read("start", form).unwrap_or_default();
@@ -217,7 +226,7 @@ fn roles(fields: &mut JsonFieldReader<'_>) -> Option<Vec<MailboxRole>> {
             Some(roles)
         }
         _ => {
-            fields.refuse(name, "must be one or several of forward, bounces and pec");
+            fields.refuse(name, "must be one or several of forward, bounces, pec and events");
             None
         }
     }
