@@ -16,7 +16,9 @@ const columns = [
     head: "Mailbox",
     cell: (row) => html`<a href=${link("inbound", { mailbox: row.id })}>${row.id}</a>${under(row.description)}`,
   },
-  { head: "Where", cell: (row) => html`<span class="break">${row.username} at ${row.host}, ${row.folder}</span>` },
+  { head: "Where", cell: (row) => html`<span class="break">${
+        row.addresses.length ? row.addresses.join(", ") : `${row.username} at ${row.host}, ${row.folder}`
+      }</span>` },
   { head: "For", cell: (row) => row.roles.join(", ") },
   {
     head: "State",
@@ -33,10 +35,18 @@ const fields = (row) =>
   [
     !row && { name: "id", label: "Id", hint: "One is made when empty." },
     { name: "description", label: "What it is for" },
-    { name: "host", label: "IMAP server", required: true },
+    { name: "host", label: "IMAP server", hint: "None for a mailbox that has addresses at the reception." },
     { name: "port", label: "Port", kind: "number", hint: "993, or 143 without implicit TLS." },
     { name: "tls", label: "TLS", kind: "choice", options: ["implicit", "starttls", "none"] },
-    { name: "username", label: "User name", required: true },
+    { name: "username", label: "User name" },
+    may("admin") && {
+      name: "addresses",
+      label: "Addresses at the reception",
+      kind: "list",
+      rows: 2,
+      wide: false,
+      hint: "Instead of a server: desk@in.example.com, *@in.example.com, @bounces.example.com.",
+    },
     {
       name: "password",
       label: "Password",

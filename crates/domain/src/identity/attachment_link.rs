@@ -6,13 +6,13 @@
 
 use std::time::Duration;
 
-use aws_lc_rs::{constant_time::verify_slices_are_equal, hmac};
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use super::{
     id::{MessageUid, TenantId},
     secret::SecretKey,
 };
 use crate::time::Time;
+use aws_lc_rs::{constant_time::verify_slices_are_equal, hmac};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
 /// How long a link to a file of a sent message works.
 pub const LINK_LASTS: Duration = Duration::from_secs(3_600);
@@ -129,11 +129,7 @@ mod tests {
         for at in 0..bytes.len() {
             let mut changed = bytes.clone();
             changed[at] ^= 1;
-            assert_eq!(
-                AttachmentLink::read(&BASE64_URL_SAFE_NO_PAD.encode(changed), key),
-                None,
-                "byte {at}"
-            );
+            assert_eq!(AttachmentLink::read(&BASE64_URL_SAFE_NO_PAD.encode(changed), key), None, "byte {at}");
         }
         for wrong in ["", "AAAA", &"A".repeat(300), "%"] {
             assert_eq!(AttachmentLink::read(wrong, key), None, "{wrong}");

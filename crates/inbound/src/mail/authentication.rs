@@ -40,14 +40,19 @@ pub(crate) struct TrustedAuthentication {
 impl TrustedAuthentication {
     /// Reads the topmost field of the server with this name.
     pub(crate) fn read(mail: &ParsedMail<'_>, authserv_id: &str) -> Option<Self> {
-        mail.plain("Authentication-Results").find_map(|value| Self::parse(&value, authserv_id))
+        mail.plain("Authentication-Results").find_map(|value| Self::parse(&value, Some(authserv_id)))
     }
 
-    fn parse(value: &str, authserv_id: &str) -> Option<Self> {
+    /// Reads the topmost field, whoever wrote it: for mail that we wrote it into.
+    pub(crate) fn read_topmost(mail: &ParsedMail<'_>) -> Option<Self> {
+        mail.plain("Authentication-Results").next().and_then(|value| Self::parse(&value, None))
+    }
+
+    fn parse(value: &str, authserv_id: Option<&str>) -> Option<Self> {
         let value = without_comments(&bounded(value, FIELD_CHARS_MAX));
         let mut clauses = value.split(';');
         let by = clauses.next()?.split_whitespace().next()?;
-        if !by.eq_ignore_ascii_case(authserv_id) {
+        if authserv_id.is_some_and(|authserv_id| !by.eq_ignore_ascii_case(authserv_id)) {
             return None;
         }
         let mut found = Self { by: by.to_ascii_lowercase(), spf: None, dkim: Vec::new(), dmarc: None };
@@ -82,7 +87,8 @@ impl TrustedAuthentication {
 
 /// The text without comments, which may be nested, and with quoted strings kept.
 fn without_comments(text: &str) -> String {
-    let (mut kept, mut depth, mut quoted, mut escaped) = (String::with_capacity(text.len()), 0_u32, false, false);
+    let (mut kept, mut depth, mut quoted, mut escaped) =
+        (String::with_capacity(text.len()), 0_u32, false, false);
     for c in text.chars() {
         let is_plain = std::mem::take(&mut escaped);
         match c {

@@ -86,12 +86,14 @@ pub(super) async fn process_content(
         && replies::record_reply(context, mailbox_context, &raw, progress).await?;
     progress.notifies = is_ordinary && settings.has(MailboxRole::Events);
     let verdict = match settings.has(MailboxRole::Forward) {
-        true => Some(rules::apply(context, mailbox_context, job, &raw, reasons.clone(), stop, progress).await?),
+        true => {
+            Some(rules::apply(context, mailbox_context, job, &raw, reasons.clone(), stop, progress).await?)
+        }
         false => None,
     };
     if progress.notifies {
         let mail = ParsedMail::new(&raw);
-        let data = received_event::event_data(job, &mail, &progress.tags, settings.authserv_id.as_deref());
+        let data = received_event::event_data(job, &mail, &progress.tags, settings);
         progress.received = Some(data);
         progress.has_effect = true;
     }

@@ -3,6 +3,7 @@
 //! The event is small and is stored with the mail's outcome. The mail's text, html, header and files are
 //! added by whoever delivers the event, from the mail itself.
 
+use postway_domain::mailbox::MailboxSettings;
 use postway_store::record::MailToProcess;
 use serde_json::{Map, Value, json};
 
@@ -29,11 +30,16 @@ pub(super) fn event_data(
     job: &MailToProcess,
     mail: &ParsedMail<'_>,
     tags: &[String],
-    authserv_id: Option<&str>,
+    settings: &MailboxSettings,
 ) -> String {
     let MailSummary { sender, recipients, subject, message_id, dated_at } = MailSummary::from_mail(mail);
     let attachments: Vec<&String> = mail.attached().names.iter().take(NAMES_MAX).collect();
-    let authentication = authserv_id.and_then(|by| TrustedAuthentication::read(mail, by));
+    let authentication = match &settings.authserv_id {
+        // The reception writes its own field above all others.
+        _ if settings.is_received() => TrustedAuthentication::read_topmost(mail),
+        Some(by) => TrustedAuthentication::read(mail, by),
+        None => None,
+    };
     json!({
         "id": job.uid,
         "mailbox": job.key.mailbox,

@@ -74,8 +74,11 @@ pub(super) async fn apply(
         }
         progress.tags.extend(planned.tags);
         notifies |= planned.notifies;
-        actions.marks_seen |= planned.marks_seen;
-        actions.moves_to = actions.moves_to.or(planned.moves_to);
+        // Mail from the reception is in no folder.
+        if !mailbox_context.mailbox.settings.is_received() {
+            actions.marks_seen |= planned.marks_seen;
+            actions.moves_to = actions.moves_to.or(planned.moves_to);
+        }
         progress.has_effect |= notifies || !progress.tags.is_empty();
         applied.push(rule.id.clone());
         if planned.stops {

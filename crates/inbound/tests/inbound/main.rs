@@ -10,6 +10,7 @@ mod oauth;
 mod pec;
 mod readers;
 mod received;
+mod reception;
 mod reports;
 mod script;
 mod share;
@@ -401,6 +402,7 @@ pub fn mailbox(start: WatchStart, roles: &[MailboxRole]) -> WatchedMailbox {
             on_doubt: None,
             mail_bytes_max: None,
             authserv_id: None,
+            addresses: Vec::new(),
         },
         secret: None,
         version: 1,

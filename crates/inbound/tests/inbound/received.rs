@@ -4,10 +4,7 @@ use postway_domain::{
     Clock, InboundState, WatchedMailbox,
     mailbox::{MailboxRole, MailboxSettings, WatchStart},
 };
-use postway_store::{
-    InboundStore,
-    record::DirectoryChange,
-};
+use postway_store::{InboundStore, record::DirectoryChange};
 use serde_json::{Value, json};
 
 use super::{TestGateway, key, mail, tenant};
@@ -19,7 +16,9 @@ async fn events(gateway: &TestGateway) -> Vec<Value> {
     let mut found = Vec::new();
     for one in mails {
         let record = gateway.store.inbound_one(&tenant(), one.uid).await.unwrap().unwrap();
-        found.extend(record.events.into_iter().map(|event| serde_json::from_str(&event.data.unwrap()).unwrap()));
+        found.extend(
+            record.events.into_iter().map(|event| serde_json::from_str(&event.data.unwrap()).unwrap()),
+        );
     }
     found
 }

@@ -20,8 +20,8 @@ pub(crate) use self::context::DeliveryContext;
 use self::context::{STORE_AWAY, verdict};
 pub use self::{
     received_mail::{
-        RECEIVED_FILE_BYTES_MAX, RECEIVED_HEADER_BYTES_MAX, RECEIVED_TEXT_BYTES_MAX, ReceivedFile, ReceivedMail,
-        ReceivedMailReader, ReceivedPerson,
+        RECEIVED_FILE_BYTES_MAX, RECEIVED_HEADER_BYTES_MAX, RECEIVED_TEXT_BYTES_MAX, ReceivedFile,
+        ReceivedMail, ReceivedMailReader, ReceivedPerson,
     },
     webhook::{WebhookTestResult, call_test},
 };

@@ -151,7 +151,11 @@ impl<'a> ReceivedLinks<'a> {
 }
 
 /// The data of the event in Postway's own form.
-pub(super) fn own_data(event: &MessageEvent, mail: Option<&ReceivedMail>, links: &ReceivedLinks<'_>) -> Value {
+pub(super) fn own_data(
+    event: &MessageEvent,
+    mail: Option<&ReceivedMail>,
+    links: &ReceivedLinks<'_>,
+) -> Value {
     let mut data = match particulars(event) {
         Value::Object(data) => data,
         _ => Map::new(),
@@ -188,9 +192,7 @@ pub(super) fn postmark_body(event: &MessageEvent, mail: &ReceivedMail, links: &R
     let data = particulars(event);
     let recipient = data["envelope"]["to"][0].as_str().map(str::to_owned);
     let recipient = recipient.or_else(|| mail.to.first().map(|one| one.address.clone())).unwrap_or_default();
-    let person = |one: &ReceivedPerson| {
-        json!({"Email": one.address, "Name": one.name.as_deref().unwrap_or_default(), "MailboxHash": detail(&one.address)})
-    };
+    let person = |one: &ReceivedPerson| json!({"Email": one.address, "Name": one.name.as_deref().unwrap_or_default(), "MailboxHash": detail(&one.address)});
     let people = |all: &[ReceivedPerson]| all.iter().map(person).collect::<Vec<_>>();
     let written = |all: &[ReceivedPerson]| all.iter().map(full).collect::<Vec<_>>().join(", ");
     let file = |(place, file): (usize, &ReceivedFile)| {

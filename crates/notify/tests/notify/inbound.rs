@@ -126,6 +126,7 @@ fn mailbox(key: &MailboxKey, now: Time) -> WatchedMailbox {
             on_doubt: None,
             mail_bytes_max: None,
             authserv_id: None,
+            addresses: Vec::new(),
         },
         secret: None,
         version: 1,

@@ -17,6 +17,7 @@ mod network;
 mod outbox;
 mod pec;
 mod print;
+mod reception;
 mod retention;
 mod settings;
 mod smtp;
@@ -38,6 +39,7 @@ pub use keys::ConfigSecret;
 pub use log::{LogFormat, LogSection};
 pub use network::NetworkPrefix;
 pub use pec::PecSection;
+pub use reception::ReceptionSection;
 pub use retention::RetentionSection;
 pub use smtp::SmtpSection;
 pub use telemetry::TelemetrySection;
@@ -89,6 +91,8 @@ pub struct ServerConfig {
     pub retention: RetentionSection,
     /// `[smtp]`
     pub smtp: SmtpSection,
+    /// `[reception]`
+    pub reception: ReceptionSection,
     /// `[log]`
     pub log: LogSection,
     /// `[telemetry]`
@@ -171,6 +175,7 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
     let dispatch = DispatchSection::read(layers);
     let retention = RetentionSection::read(layers);
     let smtp = SmtpSection::read(layers);
+    let reception = ReceptionSection::read(layers);
     let log = LogSection::read(layers);
     let telemetry = TelemetrySection::read(layers);
     Some(ServerConfig {
@@ -191,6 +196,7 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
         dispatch: dispatch?,
         retention: retention?,
         smtp: smtp?,
+        reception: reception?,
         log: log?,
         telemetry: telemetry?,
     })

@@ -21,6 +21,7 @@ use super::{
     outboxes::OutboxSources,
     probes::{IncomingProbe, OutgoingProbe},
     process_stats, received_mail,
+    reception::{self, ReceptionService},
     telemetry::MetricsHandles,
 };
 use crate::{
@@ -45,6 +46,8 @@ pub struct BuiltServer {
     pub notifier: Notifier,
     /// Watches mailboxes and processes their mail.
     pub inbound: InboundLoops,
+    /// The desk for mail from other servers, if it is received.
+    pub desk: ReceptionService,
     /// The HTTP API.
     pub router: Router,
     /// Checks the keys of SMTP clients, as the API checks those of its own.
@@ -146,6 +149,7 @@ pub fn build(
         outboxes,
         notifier,
         inbound,
+        desk: reception::desk(config, store, depot, clock, secret_key)?,
         router,
         sender_keys,
         tokens,

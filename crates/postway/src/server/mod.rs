@@ -19,6 +19,7 @@ mod private_hosts;
 mod probes;
 mod process_stats;
 mod received_mail;
+mod reception;
 mod secret_check;
 mod self_signed;
 pub mod shutdown;

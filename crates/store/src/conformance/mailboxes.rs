@@ -44,6 +44,7 @@ pub fn mailbox(tenant: &str, id: &str) -> WatchedMailbox {
             on_doubt: Some(OnDoubt::Hold),
             mail_bytes_max: Some(1 << 20),
             authserv_id: None,
+            addresses: Vec::new(),
         },
         secret: Some(SealedSecret(vec![0, 255, 3])),
         version: 1,

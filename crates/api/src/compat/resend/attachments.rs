@@ -19,10 +19,7 @@ use crate::{
     http::{error::ApiError, origin::RequestOrigin, path::PathText},
     message::{
         MessagePathId,
-        content::{
-            mail_view::read_mail,
-            parts,
-        },
+        content::{mail_view::read_mail, parts},
         find,
     },
     state::{AppState, SharedState},

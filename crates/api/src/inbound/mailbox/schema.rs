@@ -82,6 +82,11 @@ pub(crate) struct MailboxRequest {
     /// The largest mail that is read, in bytes: 65,536 to 67,108,864.
     #[schema(default = 26_214_400)]
     mail_bytes_max: Option<u32>,
+    /// Instead of a folder, the addresses whose mail the reception gives it: `desk@example.com` (with any
+    /// `+detail`), `*@example.com`, or `@bounces.example.com` for the envelope senders that Postway signed. For the
+    /// admin key.
+    #[schema(example = json!(["desk@in.example.com"]))]
+    addresses: Option<Vec<String>>,
     /// The name of the mail server in its `Authentication-Results`, so that they are believed. Without it, none
     /// are.
     #[schema(example = "mx.example.com")]

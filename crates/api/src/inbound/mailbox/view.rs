@@ -73,6 +73,8 @@ pub(crate) struct MailboxView {
     on_doubt: Option<OnDoubt>,
     /// The largest mail that is read, in bytes.
     mail_bytes_max: usize,
+    /// The addresses whose mail the reception gives it; empty for a watched folder.
+    addresses: Vec<String>,
     /// The name of the mail server whose `Authentication-Results` are believed.
     #[schema(example = "mx.example.com")]
     authserv_id: Option<String>,
@@ -147,6 +149,7 @@ impl MailboxView {
             all_tenants: settings.all_tenants,
             attempts_max: settings.attempts_max,
             on_doubt: settings.on_doubt,
+            addresses: settings.addresses,
             authserv_id: settings.authserv_id,
             last_scanned_at: state.and_then(|state| state.scanned_at),
             lag: state.and_then(MailboxState::lag),
