@@ -88,5 +88,6 @@ mod tenants;
 mod terminal;
 mod tls_and_auth;
 mod unsubscribe;
+mod viruses;
 mod webhooks;
 mod wrong_keys;

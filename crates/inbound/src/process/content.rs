@@ -4,8 +4,11 @@
 //! the rules. A report that is about no known message goes to the rules too; loop guards keep it from being
 //! forwarded.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use postway_domain::mailbox::MailboxRole;
+use postway_intake::VirusVerdict;
 use postway_mime::{
     pec::{self, CertifiedReceipt},
     received::{self, ReceivedReport, ReportKind},
@@ -28,6 +31,8 @@ use crate::{
     rules::WorkStopSignal,
 };
 
+/// How long mail waits that may not pass without a scan, until the scanner is tried again.
+const SCANNER_WAIT: Duration = Duration::from_secs(30);
 /// The memory that a mail takes, as a multiple of its size: the mail, its decoded text and files, and the
 /// mail that is made of them.
 const WEIGHT_PER_BYTE: u64 = 4;
@@ -85,6 +90,19 @@ pub(super) async fn process_content(
     let is_answer = report.kind == ReportKind::Ordinary
         && replies::record_reply(context, mailbox_context, &raw, progress).await?;
     progress.notifies = is_ordinary && settings.has(MailboxRole::Events);
+    // Reports and receipts are read as data, and go nowhere.
+    let infection = match is_ordinary {
+        true => scan(context, mailbox_context, &raw, progress).await?,
+        false => None,
+    };
+    if let Some(name) = infection {
+        if progress.notifies {
+            let tags = &progress.tags;
+            progress.received =
+                Some(received_event::event_data(job, &ParsedMail::new(&raw), tags, settings, Some(&name)));
+        }
+        return Ok(MailVerdict::NoMatch(format!("infected: {name}")));
+    }
     let verdict = match settings.has(MailboxRole::Forward) {
         true => {
             Some(rules::apply(context, mailbox_context, job, &raw, reasons.clone(), stop, progress).await?)
@@ -93,7 +111,7 @@ pub(super) async fn process_content(
     };
     if progress.notifies {
         let mail = ParsedMail::new(&raw);
-        let data = received_event::event_data(job, &mail, &progress.tags, settings);
+        let data = received_event::event_data(job, &mail, &progress.tags, settings, None);
         progress.received = Some(data);
         progress.has_effect = true;
     }
@@ -108,6 +126,27 @@ pub(super) async fn process_content(
         reasons.push("it is no mail that this mailbox is watched for".to_owned());
     }
     Ok(MailVerdict::NoMatch(reasons.join("; ")))
+}
+
+/// Scans a mail for viruses; returns the name of the signature that matches.
+async fn scan(
+    context: &ProcessContext,
+    mailbox_context: &MailboxContext,
+    raw: &Bytes,
+    progress: &mut MailProgress,
+) -> Result<Option<String>, ProcessFailure> {
+    match context.door.scan_received(&mailbox_context.mailbox.tenant, raw).await? {
+        VirusVerdict::Clean => Ok(None),
+        VirusVerdict::Infected(name) => {
+            progress.result.insert("infected".to_owned(), json!(name));
+            Ok(Some(name))
+        }
+        VirusVerdict::Unscanned(why) => {
+            progress.result.insert("unscanned".to_owned(), json!(why));
+            Ok(None)
+        }
+        VirusVerdict::Withheld(why) => Err(ProcessFailure::Postponed { wait: SCANNER_WAIT, why }),
+    }
 }
 
 /// Records a receipt; returns the reason if it is about no known message.

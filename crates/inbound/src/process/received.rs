@@ -31,6 +31,7 @@ pub(super) fn event_data(
     mail: &ParsedMail<'_>,
     tags: &[String],
     settings: &MailboxSettings,
+    infected: Option<&str>,
 ) -> String {
     let MailSummary { sender, recipients, subject, message_id, dated_at } = MailSummary::from_mail(mail);
     let attachments: Vec<&String> = mail.attached().names.iter().take(NAMES_MAX).collect();
@@ -56,6 +57,7 @@ pub(super) fn event_data(
         "envelope": { "from": first(mail, "Return-Path").map(|path| bare(&path)), "to": delivered_to(mail) },
         "authentication": authentication,
         "spam": spam(mail),
+        "infected": infected,
     })
     .to_string()
 }

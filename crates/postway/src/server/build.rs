@@ -75,7 +75,7 @@ pub fn build(
     let guard = Arc::new(AddressGuard::new(allowed.collect()));
     let tokens = OAuthTokens::new(store.clone(), clock.clone(), secret_key.clone(), guard.clone());
     let imap = || ImapSource::new(secret_key.clone(), guard.clone()).with_tokens(tokens.clone());
-    let door = Arc::new(Door::new(DoorParts {
+    let door = Door::new(DoorParts {
         store: store.clone(),
         depot: depot.clone(),
         clock: clock.clone(),
@@ -85,7 +85,8 @@ pub fn build(
         limits: limits(config),
         mail_domain: config.smtp.ehlo_name.clone(),
         public_url: config.public_url.clone(),
-    }));
+    });
+    let door = Arc::new(door.with_virus_scanner(config.clamd.scanner()));
     let notifier = Notifier::new(NotifierParts {
         store: store.clone(),
         depot: depot.clone(),
