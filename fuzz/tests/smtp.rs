@@ -64,6 +64,7 @@ fn no_client_smuggles_a_mail_or_gets_one_in_without_a_key() {
             recipients_max: 3,
             offers_tls: random.random_bool(0.7),
             trusts_plain: random.random_bool(0.7),
+            is_reception: false,
         };
         let session = heard(rules, &pieces);
         check(&pieces, &session);
@@ -75,6 +76,37 @@ fn no_client_smuggles_a_mail_or_gets_one_in_without_a_key() {
         }
     });
     println!("{scripts} sessions, {} mails taken", taken.get());
+    assert!(scripts < ENOUGH || taken.get() > 0, "no script came to where mail is taken");
+}
+
+/// A session of the reception: nothing is taken for a recipient that the desk did not admit, whatever is said and
+/// in whatever pieces, and the mail is what a session without them would take.
+#[test]
+fn no_server_gets_a_mail_in_for_somebody_unknown() {
+    use rand::Rng as _;
+    let taken = Cell::new(0);
+    let scripts = try_seeds(|random| {
+        let stream = client::session(random);
+        let knows = random.random_bool(0.5);
+        let to: &[u8] = if knows { b"good@x.example" } else { b"bad@x.example" };
+        let opening = [b"EHLO x\r\nMAIL FROM:<>\r\nRCPT TO:<", to, b">\r\nDATA\r\nhi\r\n.\r\n"].concat();
+        let rules = OfflineRules {
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            recipients_max: 3,
+            offers_tls: false,
+            trusts_plain: false,
+            is_reception: true,
+        };
+        let stream = [opening, stream].concat();
+        let pieces = cut(random, &stream);
+        let (session, whole) = (heard(rules, &pieces), heard(rules, &[stream]));
+        assert_eq!((whole.output(), whole.mails()), (session.output(), session.mails()));
+        assert!(session.mails().iter().all(|mail| mail.len() <= MESSAGE_BYTES_MAX));
+        assert_eq!(session.mails().first().is_some_and(|mail| mail == "hi\r\n"), knows);
+        assert!(!session.output().windows(8).any(|said| said == b"250-AUTH"));
+        taken.set(taken.get() + session.mails().len());
+    });
+    println!("{scripts} sessions of the reception, {} mails taken", taken.get());
     assert!(scripts < ENOUGH || taken.get() > 0, "no script came to where mail is taken");
 }
 

@@ -6,6 +6,7 @@
 pub mod accessibility;
 mod cache;
 pub mod cert;
+pub mod clamd;
 pub mod clients;
 pub mod closed_port;
 pub mod disk;

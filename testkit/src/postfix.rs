@@ -28,6 +28,18 @@ impl Postfix {
     ///
     /// Panics where Postfix is missing or does not start.
     pub fn start(domain: &str, mailbox: &str, lmtp_port: u16, next_port: u16) -> Self {
+        Self::start_with(domain, mailbox, lmtp_port, next_port)
+    }
+
+    /// One that hands what is for `domain` to the SMTP server on this port, and everything else to that on
+    /// `next_port`.
+    ///
+    /// Panics where Postfix is missing or does not start.
+    pub fn start_delivering(domain: &str, smtp_port: u16, next_port: u16) -> Self {
+        Self::start_with(domain, "", smtp_port, next_port)
+    }
+
+    fn start_with(domain: &str, mailbox: &str, domain_port: u16, next_port: u16) -> Self {
         let port = free_port();
         let id = Command::new("id").arg("-u").output().expect("id can be started");
         let mut command = match id.stdout.trim_ascii() {
@@ -38,7 +50,9 @@ impl Postfix {
                 command
             }
         };
-        command.args(["-c", GUARD, "guard"]).args([port, lmtp_port, next_port].map(|port| port.to_string()));
+        command
+            .args(["-c", GUARD, "guard"])
+            .args([port, domain_port, next_port].map(|port| port.to_string()));
         command.args([domain, mailbox]).current_dir("/").process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut guard = command.spawn().expect("a shell can be started");

@@ -7,6 +7,10 @@ trap 'rm -rf "$folder"' EXIT
 chmod 755 "$folder"
 mkdir "$folder/conf" "$folder/queue" "$folder/data"
 chown postfix "$folder/data"
+# Mail for the domain goes to one mailbox over LMTP, or to an SMTP server as it is addressed.
+to_domain="relay_transport = smtp:[127.0.0.1]:$lmtp_port"
+[ -z "$mailbox" ] || to_domain="relay_transport = lmtp:inet:127.0.0.1:$lmtp_port
+virtual_alias_maps = inline:{ { @$domain = $mailbox } }"
 cat >"$folder/conf/main.cf" <<CF
 compatibility_level = 3.6
 queue_directory = $folder/queue
@@ -17,8 +21,7 @@ myhostname = mx.test
 mydestination =
 mynetworks = 127.0.0.0/8
 relay_domains = $domain
-relay_transport = lmtp:inet:127.0.0.1:$lmtp_port
-virtual_alias_maps = inline:{ { @$domain = $mailbox } }
+$to_domain
 default_transport = smtp:[127.0.0.1]:$next_port
 smtpd_recipient_restrictions = permit_mynetworks, reject
 smtp_tls_security_level = none

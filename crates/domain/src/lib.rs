@@ -21,7 +21,7 @@ pub mod time;
 pub use account::{dkim_key, oauth, provider as provider_account};
 pub use address::{dns, pattern as address_pattern, suppression};
 pub use compat as reference;
-pub use identity::{client, id, key, scram, secret};
+pub use identity::{attachment_link, client, id, key, scram, secret};
 pub use inbound::{rule, watched_mailbox as mailbox};
 pub use limit::{destination, destination_room, fairness};
 pub use message::{dsn, event, lane, retry, verp};

@@ -1,6 +1,6 @@
 //! Inbound mail: mailboxes watched over IMAP, and the processing of their mail.
 //!
-//! Two loops on the store. The [`Monitor`], on one node at a time, reads mailboxes and registers their mail.
+//! Two loops on the store, and the [`Reception`], which takes mail from other servers. The [`Monitor`], on one node at a time, reads mailboxes and registers their mail.
 //! The [`MailProcessor`], on every node, processes it: receipts of certified mail and reports about messages
 //! are added to the messages' histories, and [`rules`] decide on all other mail.
 //!
@@ -24,6 +24,7 @@ mod monitor;
 pub mod offline;
 mod probe;
 mod process;
+mod reception;
 pub mod rules;
 mod source;
 mod tenant_slots;
@@ -33,5 +34,6 @@ pub use postway_mime::pec::{TrustError, TrustStore};
 pub use monitor::{Monitor, MonitorNode, MonitorParts};
 pub use probe::{MailboxProbeStep, probe};
 pub use process::{MailProcessor, MailProcessorParts};
+pub use reception::{Reception, ReceptionParts, SenderCheck, SenderVerdict, SystemSenderCheck};
 pub use rules::{RuleTrialResult, check_rule, try_rule};
 pub use source::{FolderSource, ImapSource, OpenFolder, SourceError};

@@ -37,6 +37,10 @@ impl MailboxProbeStep {
 /// Tests a mailbox: connects, establishes TLS, signs in, opens the folder, counts its mail. Ends with the
 /// first step that fails, and changes nothing.
 pub async fn probe(source: &ImapSource, mailbox: &WatchedMailbox) -> Vec<MailboxProbeStep> {
+    if mailbox.settings.is_received() {
+        let words = format!("mail for {} comes from the reception", mailbox.settings.addresses.join(", "));
+        return vec![MailboxProbeStep::good("settings", words)];
+    }
     let access = match source.access(mailbox).await {
         Ok(access) => access,
         Err(error) => return vec![MailboxProbeStep::bad("settings", error.message)],

@@ -26,11 +26,13 @@ pub enum RefusalCode {
     SenderNotAllowed,
     /// The key may not send to this address.
     RecipientNotAllowed,
+    /// The virus scanner found something in an attachment.
+    Infected,
 }
 
 impl RefusalCode {
     /// All kinds.
-    pub const ALL: [RefusalCode; 7] = [
+    pub const ALL: [RefusalCode; 8] = [
         RefusalCode::InvalidPayload,
         RefusalCode::OutboxNotFound,
         RefusalCode::RecipientNotFound,
@@ -38,6 +40,7 @@ impl RefusalCode {
         RefusalCode::InvalidTemplate,
         RefusalCode::SenderNotAllowed,
         RefusalCode::RecipientNotAllowed,
+        RefusalCode::Infected,
     ];
 
     /// Reads a kind from its code.
@@ -55,6 +58,7 @@ impl RefusalCode {
             Self::InvalidTemplate => "INVALID_TEMPLATE",
             Self::SenderNotAllowed => "SENDER_NOT_ALLOWED",
             Self::RecipientNotAllowed => "RECIPIENT_NOT_ALLOWED",
+            Self::Infected => "INFECTED",
         }
     }
 
@@ -66,6 +70,7 @@ impl RefusalCode {
             Self::RecipientNotFound | Self::InvalidEmail => "RECIPIENT",
             Self::InvalidTemplate => "TEMPLATE",
             Self::SenderNotAllowed | Self::RecipientNotAllowed => "ALLOWANCE",
+            Self::Infected => "VIRUS",
         }
     }
 

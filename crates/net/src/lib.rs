@@ -15,6 +15,7 @@ pub mod http;
 mod proxy;
 mod stream;
 mod tls;
+mod virus_scan;
 
 pub use connect::connect;
 pub use error::NetError;
@@ -22,3 +23,4 @@ pub use guard::{AddressGuard, how_to_allow, literal_address};
 pub use proxy::{OutboundProxy, ProxyUrlError, connect_through};
 pub use stream::NetStream;
 pub use tls::{CertificateCheck, TlsClient, install_crypto_provider};
+pub use virus_scan::{ScannerAddress, VirusScanError, VirusScanner};

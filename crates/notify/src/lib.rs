@@ -18,7 +18,10 @@ mod scheduler;
 mod sequencer;
 mod signature;
 
-pub use deliver::{WebhookTestResult, call_test};
+pub use deliver::{
+    RECEIVED_FILE_BYTES_MAX, RECEIVED_HEADER_BYTES_MAX, RECEIVED_TEXT_BYTES_MAX, ReceivedFile, ReceivedMail,
+    ReceivedMailReader, ReceivedPerson, WebhookTestResult, call_test,
+};
 pub use runner::{Notifier, NotifierParts};
 pub use sequencer::NotifierNode;
 pub use signature::{UnreadableSecret, WebhookSecret, signatures};

@@ -16,7 +16,9 @@ const columns = [
     head: "Mailbox",
     cell: (row) => html`<a href=${link("inbound", { mailbox: row.id })}>${row.id}</a>${under(row.description)}`,
   },
-  { head: "Where", cell: (row) => html`<span class="break">${row.username} at ${row.host}, ${row.folder}</span>` },
+  { head: "Where", cell: (row) => html`<span class="break">${
+        row.addresses.length ? row.addresses.join(", ") : `${row.username} at ${row.host}, ${row.folder}`
+      }</span>` },
   { head: "For", cell: (row) => row.roles.join(", ") },
   {
     head: "State",
@@ -33,10 +35,18 @@ const fields = (row) =>
   [
     !row && { name: "id", label: "Id", hint: "One is made when empty." },
     { name: "description", label: "What it is for" },
-    { name: "host", label: "IMAP server", required: true },
+    { name: "host", label: "IMAP server", hint: "None for a mailbox that has addresses at the reception." },
     { name: "port", label: "Port", kind: "number", hint: "993, or 143 without implicit TLS." },
     { name: "tls", label: "TLS", kind: "choice", options: ["implicit", "starttls", "none"] },
-    { name: "username", label: "User name", required: true },
+    { name: "username", label: "User name" },
+    may("admin") && {
+      name: "addresses",
+      label: "Addresses at the reception",
+      kind: "list",
+      rows: 2,
+      wide: false,
+      hint: "Instead of a server: desk@in.example.com, *@in.example.com, @bounces.example.com.",
+    },
     {
       name: "password",
       label: "Password",
@@ -57,7 +67,7 @@ const fields = (row) =>
       placeholder: '{"preset": "microsoft", "grant": "refresh_token", "client_id": "…"}',
     },
     { name: "folder", label: "Folder" },
-    { name: "roles", label: "For", kind: "list", rows: 3, wide: false, hint: "forward, bounces, pec: one a line." },
+    { name: "roles", label: "For", kind: "list", rows: 3, wide: false, hint: "forward, bounces, pec, events: one a line." },
     { name: "poll_seconds", label: "Seconds between looks", kind: "number" },
     { name: "mail_bytes_max", label: "Largest mail that is read, bytes", kind: "number" },
     { name: "attempts_max", label: "Tries before a mail is dead", kind: "number" },

@@ -142,10 +142,11 @@ fn lists() -> Vec<WordList> {
         ),
         list(&["password", "xoauth2"], &["MailboxRequest.auth", "Mailbox.auth"]),
         list(
-            &["forward", "bounces", "pec"],
+            &["forward", "bounces", "pec", "events"],
             &["MailboxRequest.roles", "MailboxRequest.role", "Mailbox.roles"],
         ),
         list(&["settings", "connect", "tls", "login", "folder", "mail"], &["MailboxTestStep.step"]),
+        list(&["open", "closed", "off"], &["TenantRequest.virus_policy", "Tenant.virus_policy"]),
         list(&["event", "outbox", "batch"], &["TenantRequest.callback_form", "Tenant.callback_form"]),
         list(&["none", "bearer", "basic"], &["RemoteAuthRequest.type", "RemoteAuth.type"]),
         list(&["verified", "unverified", "absent"], &["PecReceipt.signature"]),

@@ -1,4 +1,5 @@
-//! `GET /files/{token}`: a file that a mail links to because it was too large to attach.
+//! `GET /files/{token}`: a file that a mail links to because it was too large to attach, or a file of a stored
+//! mail that an API answer or an event links to.
 
 use axum::{
     body::Body,
@@ -6,11 +7,13 @@ use axum::{
     http::{HeaderName, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use postway_domain::attachment_link::{AttachmentLink, LinkedMail};
 use postway_intake::FileLinkTarget;
 
 use crate::{
-    http::{error::ApiError, path::PathText},
-    message::content::{attachment_link::AttachmentLink, mail_view, parts},
+    http::{body_budget::AlreadyCounted, error::ApiError, path::PathText},
+    inbound::mail::bytes_of,
+    message::content::{mail_view, parts, raw},
     state::{AppState, SharedState},
 };
 
@@ -66,13 +69,15 @@ async fn attached(app: &AppState, link: &AttachmentLink) -> Result<Response, Api
         return Err(ApiError::gone("this link has ended: ask for the email's attachments again"));
     }
     let uid = link.uid.to_string();
-    mail_view::attachment(
-        app,
-        &link.tenant,
-        parts::bytes(app, &link.tenant, &uid).await?,
-        &link.place.to_string(),
-    )
-    .await
+    let bytes = match link.mail {
+        LinkedMail::Message => parts::bytes(app, &link.tenant, &uid).await?,
+        LinkedMail::Inbound => bytes_of(app, &link.tenant, link.uid).await?,
+    };
+    if link.place == AttachmentLink::WHOLE {
+        let headers = raw::headers("application/octet-stream", &format!("{uid}.eml"));
+        return Ok((AlreadyCounted, headers, bytes).into_response());
+    }
+    mail_view::attachment(app, &link.tenant, bytes, &link.place.to_string()).await
 }
 
 /// A Content-Disposition that no file name can break out of (RFC 6266, 8187).

@@ -17,7 +17,7 @@ pub(crate) struct WebhookView {
     /// The URL; null for `client_sync`, whose URL is in the tenant's settings.
     #[schema(example = "https://app.example.com/hooks/mail")]
     pub(crate) url: Option<String>,
-    /// The format of its calls, `postway` or `resend`; null for a `client_sync` of another `kind`.
+    /// The format of its calls, `postway`, `resend` or `postmark`; null for a `client_sync` of another `kind`.
     #[schema(example = "postway")]
     form: Option<&'static str>,
     /// The events: a list of names, or `*` for all.

@@ -1,5 +1,6 @@
 //! Identifiers and credentials: ids, API keys, secrets at rest, and SCRAM verifiers.
 
+pub mod attachment_link;
 pub mod client;
 pub mod id;
 pub mod key;

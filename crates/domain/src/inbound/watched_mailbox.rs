@@ -86,6 +86,14 @@ pub struct MailboxSettings {
     /// The largest mail that is read, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mail_bytes_max: Option<u32>,
+    /// The addresses whose mail it gets from the reception, instead of from a folder: `desk@example.com`,
+    /// `*@example.com`, or `@bounces.example.com` for envelope senders that we signed. Empty for a watched
+    /// folder.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<String>,
+    /// The name of the server whose `Authentication-Results` are believed; without it, none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authserv_id: Option<String>,
 }
 
 impl MailboxSettings {
@@ -112,6 +120,14 @@ impl MailboxSettings {
     /// The largest mail that is read, in bytes.
     pub fn mail_bytes_max(&self) -> usize {
         self.mail_bytes_max.unwrap_or(Self::MAIL_BYTES_DEFAULT) as usize
+    }
+
+    /// The most addresses of a mailbox.
+    pub const ADDRESSES_MAX: usize = 200;
+
+    /// Whether its mail comes from the reception, and not from a folder.
+    pub fn is_received(&self) -> bool {
+        !self.addresses.is_empty()
     }
 
     /// Whether its mail is used for `role`.
@@ -154,6 +170,8 @@ pub enum MailboxRole {
     Bounces,
     /// Receipts of Italian certified mail.
     Pec,
+    /// Events: every ordinary mail is reported to subscribers as `email.received`.
+    Events,
 }
 
 /// Where watching starts.

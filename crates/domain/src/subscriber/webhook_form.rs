@@ -12,17 +12,20 @@ pub enum WebhookForm {
     Postway,
     /// Resend's.
     Resend,
+    /// Postmark's.
+    Postmark,
 }
 
 impl WebhookForm {
     /// Every value.
-    pub const ALL: [Self; 2] = [Self::Postway, Self::Resend];
+    pub const ALL: [Self; 3] = [Self::Postway, Self::Resend, Self::Postmark];
 
     /// The word users see.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Postway => "postway",
             Self::Resend => "resend",
+            Self::Postmark => "postmark",
         }
     }
 
@@ -36,6 +39,7 @@ impl WebhookForm {
         match self {
             Self::Postway => SubscriberKind::Webhook,
             Self::Resend => SubscriberKind::ResendWebhook,
+            Self::Postmark => SubscriberKind::PostmarkWebhook,
         }
     }
 
@@ -44,6 +48,8 @@ impl WebhookForm {
         match self {
             Self::Postway => event_name(kind, deferred),
             Self::Resend => resend_name(kind, deferred),
+            // Postmark names its events by the fields of the body; only inbound mail is delivered in its form.
+            Self::Postmark => (kind == EventKind::Received).then_some("email.received"),
         }
     }
 

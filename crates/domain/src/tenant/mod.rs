@@ -68,6 +68,28 @@ pub struct TenantSettings {
     /// Whether `Reply-To` must be an allowed sender, too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub bind_reply_to: bool,
+    /// What becomes of mail that could not be scanned for viruses.
+    #[serde(skip_serializing_if = "VirusPolicy::is_default")]
+    pub virus_policy: VirusPolicy,
+}
+
+/// What becomes of mail that the virus scanner could not scan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VirusPolicy {
+    /// It passes.
+    #[default]
+    Open,
+    /// It waits until it can be scanned.
+    Closed,
+    /// Nothing is scanned.
+    Off,
+}
+
+impl VirusPolicy {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Default for TenantSettings {
@@ -92,6 +114,7 @@ impl Default for TenantSettings {
             on_doubt: None,
             allowed_senders: Vec::new(),
             bind_reply_to: false,
+            virus_policy: VirusPolicy::default(),
         }
     }
 }

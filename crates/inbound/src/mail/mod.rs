@@ -3,6 +3,7 @@
 //! The mail comes from somebody else and is read by [`postway_mime::reader`], which sets all limits. Fields
 //! are slices of its bytes and are decoded on demand. What cannot be read is absent, and nothing here fails.
 
+mod authentication;
 mod summary;
 
 use std::{borrow::Cow, sync::OnceLock};
@@ -13,7 +14,10 @@ use postway_mime::reader::{
     HeaderAddress, HeaderBlock, MailPart, PassedLimits, ReadMail, addresses, unfold, unstructured,
 };
 
-pub(crate) use self::summary::{MailSummary, bounded};
+pub(crate) use self::{
+    authentication::TrustedAuthentication,
+    summary::{MailSummary, bounded},
+};
 
 /// The most people that are read from one field.
 const PEOPLE_MAX: usize = 1_000;

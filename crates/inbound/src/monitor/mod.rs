@@ -156,7 +156,12 @@ impl Monitor {
         }
         let mailboxes = self.context.store.mailboxes(None).await?;
         self.read = Some((generation, Instant::now()));
-        self.reconcile(mailboxes.into_iter().filter(|mailbox| mailbox.settings.active).collect());
+        self.reconcile(
+            mailboxes
+                .into_iter()
+                .filter(|mailbox| mailbox.settings.active && !mailbox.settings.is_received())
+                .collect(),
+        );
         Ok(())
     }
 

@@ -48,6 +48,9 @@ pub(super) struct MailProgress {
     pub messages: Vec<(RuleId, MessageUid)>,
     pub tags: Vec<String>,
     pub findings: Vec<MessageFinding>,
+    /// Whether subscribers are notified of the mail.
+    pub notifies: bool,
+    /// The event that notifies them.
     pub received: Option<String>,
     pub result: Map<String, Value>,
     /// Whether anything was done, so that the mail does not count as lost if the rest fails.

@@ -4,8 +4,11 @@
 //! the rules. A report that is about no known message goes to the rules too; loop guards keep it from being
 //! forwarded.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use postway_domain::mailbox::MailboxRole;
+use postway_intake::VirusVerdict;
 use postway_mime::{
     pec::{self, CertifiedReceipt},
     received::{self, ReceivedReport, ReportKind},
@@ -19,7 +22,7 @@ use serde_json::json;
 use super::{
     conclusion::{MailProgress, MailVerdict, ProcessFailure, is_reminder},
     context::{LARGE_KIB_MAX, MailboxContext, ProcessContext},
-    replies, rules,
+    received as received_event, replies, rules,
 };
 use crate::{
     correlate::{self, ReceiptContext, ReportProof},
@@ -28,6 +31,8 @@ use crate::{
     rules::WorkStopSignal,
 };
 
+/// How long mail waits that may not pass without a scan, until the scanner is tried again.
+const SCANNER_WAIT: Duration = Duration::from_secs(30);
 /// The memory that a mail takes, as a multiple of its size: the mail, its decoded text and files, and the
 /// mail that is made of them.
 const WEIGHT_PER_BYTE: u64 = 4;
@@ -69,6 +74,7 @@ pub(super) async fn process_content(
         return Ok(MailVerdict::Routed);
     }
     let mut reasons = Vec::new();
+    let receipt_is_absent = receipt.is_none();
     if let Some(receipt) = receipt {
         match record_receipt(context, mailbox_context, job, &raw, &receipt, progress).await? {
             None => return Ok(MailVerdict::Routed),
@@ -80,23 +86,67 @@ pub(super) async fn process_content(
             Some(why) => reasons.push(why),
         }
     }
+    let is_ordinary = receipt_is_absent && report.kind == ReportKind::Ordinary;
     let is_answer = report.kind == ReportKind::Ordinary
         && replies::record_reply(context, mailbox_context, &raw, progress).await?;
-    if settings.has(MailboxRole::Forward) {
-        let verdict = rules::apply(context, mailbox_context, job, &raw, reasons, stop, progress).await?;
-        return Ok(match verdict {
-            // A reply need not match a rule.
-            MailVerdict::NoMatch(_) if is_answer => MailVerdict::Routed,
-            verdict => verdict,
-        });
+    progress.notifies = is_ordinary && settings.has(MailboxRole::Events);
+    // Reports and receipts are read as data, and go nowhere.
+    let infection = match is_ordinary {
+        true => scan(context, mailbox_context, &raw, progress).await?,
+        false => None,
+    };
+    if let Some(name) = infection {
+        if progress.notifies {
+            let tags = &progress.tags;
+            progress.received =
+                Some(received_event::event_data(job, &ParsedMail::new(&raw), tags, settings, Some(&name)));
+        }
+        return Ok(MailVerdict::NoMatch(format!("infected: {name}")));
     }
-    if is_answer {
-        return Ok(MailVerdict::Routed);
+    let verdict = match settings.has(MailboxRole::Forward) {
+        true => {
+            Some(rules::apply(context, mailbox_context, job, &raw, reasons.clone(), stop, progress).await?)
+        }
+        false => None,
+    };
+    if progress.notifies {
+        let mail = ParsedMail::new(&raw);
+        let data = received_event::event_data(job, &mail, &progress.tags, settings, None);
+        progress.received = Some(data);
+        progress.has_effect = true;
+    }
+    match verdict {
+        // A reply need not match a rule, and neither does a mail that is reported as it is.
+        Some(MailVerdict::NoMatch(_)) if is_answer || progress.notifies => return Ok(MailVerdict::Routed),
+        Some(verdict) => return Ok(verdict),
+        None if is_answer || progress.notifies => return Ok(MailVerdict::Routed),
+        None => {}
     }
     if reasons.is_empty() {
         reasons.push("it is no mail that this mailbox is watched for".to_owned());
     }
     Ok(MailVerdict::NoMatch(reasons.join("; ")))
+}
+
+/// Scans a mail for viruses; returns the name of the signature that matches.
+async fn scan(
+    context: &ProcessContext,
+    mailbox_context: &MailboxContext,
+    raw: &Bytes,
+    progress: &mut MailProgress,
+) -> Result<Option<String>, ProcessFailure> {
+    match context.door.scan_received(&mailbox_context.mailbox.tenant, raw).await? {
+        VirusVerdict::Clean => Ok(None),
+        VirusVerdict::Infected(name) => {
+            progress.result.insert("infected".to_owned(), json!(name));
+            Ok(Some(name))
+        }
+        VirusVerdict::Unscanned(why) => {
+            progress.result.insert("unscanned".to_owned(), json!(why));
+            Ok(None)
+        }
+        VirusVerdict::Withheld(why) => Err(ProcessFailure::Postponed { wait: SCANNER_WAIT, why }),
+    }
 }
 
 /// Records a receipt; returns the reason if it is about no known message.

@@ -16,6 +16,7 @@ mod imap_actions;
 mod in_flight;
 mod mail;
 mod order;
+mod received;
 mod replies;
 mod rules;
 mod time_limit;

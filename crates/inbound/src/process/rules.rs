@@ -20,12 +20,9 @@ use super::{
 use crate::{
     forward::{ForwardFailure, ForwardShape, Forwarding},
     loop_guard,
-    mail::{MailSummary, ParsedMail},
+    mail::ParsedMail,
     rules::{PlannedForward, ReadyRule, RulePlan, WorkStopSignal},
 };
-
-/// The most attachment names in an event.
-const EVENT_NAMES_MAX: usize = 50;
 
 /// How long mail waits for its mailbox to have a rule: the mailbox is created before its rules.
 const RULE_WAIT_MAX: Duration = Duration::from_secs(24 * 3_600);
@@ -45,7 +42,7 @@ pub(super) async fn apply(
     stop: &WorkStopSignal,
     progress: &mut MailProgress,
 ) -> Result<MailVerdict, ProcessFailure> {
-    if mailbox_context.rules.rules.is_empty() && reasons.is_empty() {
+    if mailbox_context.rules.rules.is_empty() && reasons.is_empty() && !progress.notifies {
         return match context.clock.now().since(job.created_at) < RULE_WAIT_MAX {
             true => Err(ProcessFailure::Postponed { wait: RULE_WAIT, why: NO_RULE.to_owned() }),
             false => Ok(MailVerdict::NoMatch(NO_RULE.to_owned())),
@@ -77,8 +74,11 @@ pub(super) async fn apply(
         }
         progress.tags.extend(planned.tags);
         notifies |= planned.notifies;
-        actions.marks_seen |= planned.marks_seen;
-        actions.moves_to = actions.moves_to.or(planned.moves_to);
+        // Mail from the reception is in no folder.
+        if !mailbox_context.mailbox.settings.is_received() {
+            actions.marks_seen |= planned.marks_seen;
+            actions.moves_to = actions.moves_to.or(planned.moves_to);
+        }
         progress.has_effect |= notifies || !progress.tags.is_empty();
         applied.push(rule.id.clone());
         if planned.stops {
@@ -97,9 +97,7 @@ pub(super) async fn apply(
     progress.result.insert("rules".to_owned(), json!(applied));
     progress.tags.sort();
     progress.tags.dedup();
-    if notifies {
-        progress.received = Some(event_data(job, &mail, &progress.tags));
-    }
+    progress.notifies |= notifies;
     Ok(if actions.is_empty() { MailVerdict::Routed } else { MailVerdict::ImapActions(actions) })
 }
 
@@ -199,24 +197,4 @@ fn next(rule: &ReadyRule, follow_up: FollowUpPlan, reminders: i64, now: Time) ->
     let hours = u64::from(follow_up.every_hours.clamp(1, FollowUpPlan::HOURS_MAX));
     let at = now.plus(Duration::from_secs(hours * 3_600));
     (reminders < i64::from(follow_up.times_max)).then(|| (rule.id.clone(), at))
-}
-
-/// The data of the event that notifies subscribers of a mail.
-fn event_data(job: &MailToProcess, mail: &ParsedMail<'_>, tags: &[String]) -> String {
-    let MailSummary { sender, recipients, subject, message_id, dated_at } = MailSummary::from_mail(mail);
-    let attachments: Vec<&String> = mail.attached().names.iter().take(EVENT_NAMES_MAX).collect();
-    json!({
-        "id": job.uid,
-        "mailbox": job.key.mailbox,
-        "from": sender,
-        "to": recipients,
-        "subject": subject,
-        "message_id": message_id,
-        "date": dated_at,
-        "received_at": job.arrived_at.unwrap_or(job.created_at),
-        "size": mail.raw().len(),
-        "tags": tags,
-        "attachments": attachments,
-    })
-    .to_string()
 }

@@ -9,6 +9,8 @@ mod monitor;
 mod oauth;
 mod pec;
 mod readers;
+mod received;
+mod reception;
 mod reports;
 mod script;
 mod share;
@@ -399,6 +401,8 @@ pub fn mailbox(start: WatchStart, roles: &[MailboxRole]) -> WatchedMailbox {
             attempts_max: 3,
             on_doubt: None,
             mail_bytes_max: None,
+            authserv_id: None,
+            addresses: Vec::new(),
         },
         secret: None,
         version: 1,

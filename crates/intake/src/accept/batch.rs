@@ -180,11 +180,11 @@ impl Door {
         let all_pass = settled.iter().flatten().all(Result::is_ok);
         let stored = match extent {
             _ if messages.is_empty() => Vec::new(),
-            BatchExtent::Each => self.writer.store_all(ctx, messages).await?,
+            BatchExtent::Each => self.store_each(ctx, messages).await?,
             BatchExtent::Whole if all_pass => self.store_whole(ctx, messages).await?,
             BatchExtent::Whole => {
                 let rehearsal = RequestContext { dry_run: true, ..ctx.clone() };
-                self.writer.store_all(&rehearsal, messages).await?
+                self.store_each(&rehearsal, messages).await?
             }
         };
         let mut stored = stored.into_iter();
@@ -228,7 +228,7 @@ impl Door {
             let field = format!("messages[{index}].id");
             return Err(Refusal::field(field, "messages that are accepted all or none may not have ids"));
         }
-        self.writer.store_all(ctx, messages).await
+        self.store_all_or_none(ctx, messages).await
     }
 
     /// Checks and composes each message alone.

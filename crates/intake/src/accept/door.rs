@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use postway_domain::{Clock, TenantId, secret::SecretKey};
-use postway_net::http::HttpClient;
+use postway_net::{VirusScanner, http::HttpClient};
 use postway_store::{
     Store, StoreError,
     blob::{BlobError, BlobStorage},
@@ -44,6 +44,7 @@ pub struct Door {
     pub(crate) fetch_slots: FetchSlots,
     pub(crate) link_key: FileLinkKey,
     pub(crate) refused: RefusedShares,
+    pub(crate) virus_scanner: Option<Arc<VirusScanner>>,
 }
 
 /// The parts that a door is made from.
@@ -87,6 +88,7 @@ impl Door {
             fetch_slots: FetchSlots::default(),
             link_key: FileLinkKey::new(&secret_key),
             refused: RefusedShares::default(),
+            virus_scanner: None,
             store,
             clock,
             depot,

@@ -28,3 +28,4 @@ pub(crate) mod raw;
 pub(crate) mod refused_mail;
 mod single;
 pub(crate) mod store;
+pub(crate) mod virus_check;

@@ -136,7 +136,7 @@ impl Door {
             return Err(Refusal::message_too_large(self.limits.message_bytes_max));
         }
         match self.look_up_and_build_raw(ctx, options, body, trace).await {
-            Ok(message) => self.writer.store_one(ctx, message).await,
+            Ok(message) => self.store_one(ctx, message).await,
             Err(refusal) => {
                 let key = ctx.idempotency_key.clone().map(|key| (DedupKind::Request, key));
                 let keys = DedupKeys::new(key, options.id.as_deref());

@@ -42,7 +42,7 @@ impl Door {
                 }
             }
         };
-        self.writer.store_one(ctx, message).await
+        self.store_one(ctx, message).await
     }
 
     /// Looks up what the request refers to, and builds the message.

@@ -83,6 +83,7 @@ async fn compose_prepared(
     if composed.bytes.len() > limits.message_bytes_max {
         return Err(Refusal::message_too_large(limits.message_bytes_max));
     }
+    door.check_for_viruses(&job.lane.tenant, &composed.bytes).await?;
     let now = door.clock.now();
     let prepared = PreparedMessage {
         subject: checked.content.subject.to_string(),

@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    OpenNetwork, SmtpConfig, SmtpService,
+    OpenNetwork, SmtpConfig, SmtpPurpose,
     certificate::{CertificateError, ServerCertificate},
     connection_limit::{ConnectionLimit, LimitReached},
     conversation::{SessionRules, SmtpConversation},
@@ -80,7 +80,10 @@ impl SmtpListener {
     }
 
     /// Serves until it is stopped; then lets running sessions finish within the drain time.
-    pub async fn run(self, service: watch::Receiver<Option<SmtpService>>, stop: CancellationToken) {
+    pub async fn run<S>(self, service: watch::Receiver<Option<S>>, stop: CancellationToken)
+    where
+        S: Clone + Into<SmtpPurpose> + Send + Sync + 'static,
+    {
         let Self { plain, tls, certificate, config } = self;
         let state = Arc::new(ListenerState {
             open_networks: config.open_networks.iter().cloned().map(Arc::new).collect(),
@@ -94,7 +97,7 @@ impl SmtpListener {
             cut: CancellationToken::new(),
             stop: stop.clone(),
             certificate: certificate.clone(),
-            service,
+            purpose: Box::new(move || service.borrow().clone().map(Into::into)),
             config,
         });
         let watch_certificate = async {
@@ -132,7 +135,8 @@ struct ListenerState {
     connections: Arc<ConnectionLimit>,
     budget: Arc<MailMemoryBudget>,
     certificate: Option<Arc<ServerCertificate>>,
-    service: watch::Receiver<Option<SmtpService>>,
+    /// What sessions are for; `None` until there is a store.
+    purpose: Box<dyn Fn() -> Option<SmtpPurpose> + Send + Sync>,
     /// The prefix of session ids, different for each start.
     prefix: u32,
     count: AtomicU64,
@@ -217,20 +221,10 @@ impl ListenerState {
                 );
             }
         };
-        let Some(service) = self.service.borrow().clone() else {
+        let Some(purpose) = (self.purpose)() else {
             return self.turn_away(stream, secure, "4.3.2", "this server is starting");
         };
-        let limits = service.door.limits();
-        let (trusts_plain, open) = (self.trusts_plain(&origin), self.open_network(&origin));
-        let needs_tls = !trusts_plain && open.is_none();
-        let rules = SessionRules {
-            name: self.config.name.clone(),
-            message_bytes_max: limits.message_bytes_max,
-            recipients_max: self.config.recipients_max.min(limits.recipients_max),
-            offers_tls: self.certificate.is_some() && (needs_tls || !self.config.certificate_is_own),
-            trusts_plain,
-            open,
-        };
+        let rules = self.session_rules(&purpose, &origin);
         if rules.open.is_some() {
             // The client needs no key, so it counts as admitted.
             slot.admit();
@@ -241,7 +235,8 @@ impl ListenerState {
             name: self.config.name.clone(),
             id: format!("{:08x}{number:x}", self.prefix),
             peer,
-            service,
+            purpose,
+            greeting_delay: self.config.greeting_delay,
             certificate: self.certificate.clone(),
             timeouts: self.config.timeouts.clone(),
             stop: self.stop.clone(),
@@ -254,6 +249,37 @@ impl ListenerState {
             tracing::debug!(session = session.id, outcome, "an SMTP session ended");
             count(outcome);
         });
+    }
+
+    fn session_rules(&self, purpose: &SmtpPurpose, origin: &ClientOrigin) -> SessionRules {
+        let name = self.config.name.clone();
+        let service = match purpose {
+            SmtpPurpose::Submission(service) => service,
+            // Other servers take any certificate, and need none.
+            SmtpPurpose::Reception(desk) => {
+                return SessionRules {
+                    name,
+                    message_bytes_max: desk.mail_bytes_max(),
+                    recipients_max: self.config.recipients_max,
+                    offers_tls: self.certificate.is_some(),
+                    trusts_plain: false,
+                    open: None,
+                    is_reception: true,
+                };
+            }
+        };
+        let limits = service.door.limits();
+        let (trusts_plain, open) = (self.trusts_plain(origin), self.open_network(origin));
+        let needs_tls = !trusts_plain && open.is_none();
+        SessionRules {
+            name,
+            message_bytes_max: limits.message_bytes_max,
+            recipients_max: self.config.recipients_max.min(limits.recipients_max),
+            offers_tls: self.certificate.is_some() && (needs_tls || !self.config.certificate_is_own),
+            trusts_plain,
+            open,
+            is_reception: false,
+        }
     }
 
     /// Whether a key may be shown without TLS. A connection through a proxy has crossed a network, whatever

@@ -35,6 +35,7 @@ mod memory_budget;
 mod offline;
 mod options;
 pub mod proxy;
+mod reception;
 mod reply;
 mod scram;
 mod session;
@@ -48,6 +49,7 @@ pub use certificate::{CertificateError, CertificateFiles};
 pub use command::{RecipientPath, SmtpCommand, SmtpCommandError, parse as parse_command};
 pub use listener::{SmtpBindError, SmtpListener};
 pub use offline::{OfflineRules, OfflineSession};
+pub use reception::{ArrivedMail, ReceptionClient, ReceptionDesk};
 pub use reply::SubmissionReply;
 pub use scram::{ProvenKey, ScramCandidate, ScramOffer};
 
@@ -83,6 +85,8 @@ pub struct SmtpConfig {
     pub open_networks: Vec<OpenNetwork>,
     /// Networks of proxies, which must send a PROXY header.
     pub proxy_networks: Vec<IpNetwork>,
+    /// How long a client of the reception waits for the greeting; one that speaks earlier is cut off.
+    pub greeting_delay: Duration,
     /// The timeouts of a session.
     pub timeouts: SmtpTimeouts,
 }
@@ -103,6 +107,7 @@ impl SmtpConfig {
             plaintext_networks: Vec::new(),
             open_networks: Vec::new(),
             proxy_networks: Vec::new(),
+            greeting_delay: Duration::ZERO,
             timeouts: SmtpTimeouts::default(),
         }
     }
@@ -144,7 +149,28 @@ impl Default for SmtpTimeouts {
     }
 }
 
-/// What sessions need once there is a store.
+/// What the sessions of a listener are for.
+#[derive(Clone)]
+pub enum SmtpPurpose {
+    /// Submission by clients with a key.
+    Submission(SmtpService),
+    /// Reception of mail from other servers.
+    Reception(Arc<dyn ReceptionDesk>),
+}
+
+impl From<SmtpService> for SmtpPurpose {
+    fn from(service: SmtpService) -> Self {
+        Self::Submission(service)
+    }
+}
+
+impl From<Arc<dyn ReceptionDesk>> for SmtpPurpose {
+    fn from(desk: Arc<dyn ReceptionDesk>) -> Self {
+        Self::Reception(desk)
+    }
+}
+
+/// What sessions of submission need once there is a store.
 #[derive(Clone)]
 pub struct SmtpService {
     /// Accepts mail.

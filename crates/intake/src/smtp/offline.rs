@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use bytes::{Bytes, BytesMut};
 use postway_domain::{
-    KeyDigest,
+    EmailAddress, KeyDigest,
     scram::{ITERATIONS, SALT_BYTES, ScramVerifier},
 };
 use secrecy::ExposeSecret;
@@ -36,6 +36,8 @@ pub struct OfflineRules {
     pub offers_tls: bool,
     /// Whether a key may be shown without TLS.
     pub trusts_plain: bool,
+    /// Whether it is a session of the reception, which knows the recipients whose address begins with `good`.
+    pub is_reception: bool,
 }
 
 /// A session in which keys that begin with `good` are valid and every complete mail is accepted.
@@ -51,7 +53,8 @@ pub struct OfflineSession {
 impl OfflineSession {
     /// A new session.
     pub fn new(rules: OfflineRules) -> Self {
-        let OfflineRules { message_bytes_max, recipients_max, offers_tls, trusts_plain } = rules;
+        let OfflineRules { message_bytes_max, recipients_max, offers_tls, trusts_plain, is_reception } =
+            rules;
         let rules = SessionRules {
             name: "mx.example".to_owned(),
             message_bytes_max,
@@ -59,6 +62,7 @@ impl OfflineSession {
             offers_tls,
             trusts_plain,
             open: None,
+            is_reception,
         };
         // Memory for the mail and for rounding up its share.
         let budget = MailMemoryBudget::new(message_bytes_max.saturating_mul(2).max(1024 * 1024));
@@ -104,6 +108,15 @@ impl OfflineSession {
                     };
                     let denied = || SmtpDenial::Refused("this key does not open".to_owned());
                     self.conversation.key_checked(if opens { Ok(()) } else { Err(denied()) });
+                }
+                SessionStep::AdmitRecipient => {
+                    let is_known = |to: &EmailAddress| to.as_str().starts_with("good");
+                    let unknown = SubmissionReply::new(550, "5.1.1", "nobody of this name is here");
+                    let verdict = match self.conversation.asked_recipient() {
+                        Some(to) if is_known(to) => Ok(()),
+                        Some(_) | None => Err(unknown),
+                    };
+                    self.conversation.recipient_judged(verdict);
                 }
                 SessionStep::Store(submission) => {
                     self.mails.push(submission.body);

@@ -20,13 +20,13 @@ pub struct SubmissionReply {
 
 impl SubmissionReply {
     /// A reply with a fixed text.
-    pub(super) const fn new(code: u16, status: &'static str, text: &'static str) -> Self {
+    pub const fn new(code: u16, status: &'static str, text: &'static str) -> Self {
         Self { code, status, text: Cow::Borrowed(text) }
     }
 
     /// A reply with a computed text; everything but printable ASCII is replaced, and a long text is
     /// truncated.
-    pub(super) fn with_text(code: u16, status: &'static str, text: &str) -> Self {
+    pub fn with_text(code: u16, status: &'static str, text: &str) -> Self {
         let mut ascii = String::with_capacity(text.len().min(TEXT_BYTES_MAX));
         for c in text.chars() {
             match c {

@@ -12,13 +12,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    SmtpService, SmtpTimeouts,
+    SmtpPurpose, SmtpTimeouts,
     accept::{SmtpSender, accept},
     authenticator::SmtpDenial,
     certificate::ServerCertificate,
     connection_limit::ConnectionSlot,
-    conversation::{SessionEnding, SessionStep, SmtpConversation},
-    reply::SubmissionReply,
+    conversation::{SessionEnding, SessionStep, SmtpConversation, SubmittedMail},
+    reception,
+    reply::{NOT_STORED, SubmissionReply},
 };
 
 /// How many bytes are read at once.
@@ -67,7 +68,9 @@ pub(super) struct SmtpSession {
     pub(super) name: String,
     pub(super) id: String,
     pub(super) peer: SocketAddr,
-    pub(super) service: SmtpService,
+    pub(super) purpose: SmtpPurpose,
+    /// How long the client waits for the greeting.
+    pub(super) greeting_delay: std::time::Duration,
     pub(super) certificate: Option<Arc<ServerCertificate>>,
     pub(super) timeouts: SmtpTimeouts,
     /// Asks the session to end when no mail is arriving.
@@ -101,6 +104,9 @@ impl SmtpSession {
         mut secure: bool,
     ) -> SessionOutcome {
         if !secure {
+            if let Some(early) = self.delay_greeting(&mut tcp).await {
+                return early;
+            }
             match self.converse(&mut tcp, &mut conversation).await {
                 SessionHalt::StartTls => secure = true,
                 SessionHalt::Ended(outcome) => return outcome,
@@ -128,6 +134,30 @@ impl SmtpSession {
             }
             Err(_) => SessionOutcome::Timeout,
         }
+    }
+
+    /// Keeps a client waiting for its greeting. One that speaks first is no mail server, and is cut off.
+    async fn delay_greeting(&self, tcp: &mut TcpStream) -> Option<SessionOutcome> {
+        if self.greeting_delay.is_zero() {
+            return None;
+        }
+        let mut first = [0; 1];
+        let spoken = tokio::select! {
+            biased;
+            () = self.cut.cancelled() => return Some(SessionOutcome::Stopped),
+            () = self.slot.wanted() => return Some(SessionOutcome::Cut),
+            spoken = tcp.peek(&mut first) => spoken,
+            () = sleep(self.greeting_delay) => return None,
+        };
+        if !matches!(spoken, Ok(1..)) {
+            return Some(SessionOutcome::Gone);
+        }
+        let mut line = Vec::new();
+        SubmissionReply::new(554, "5.5.1", "wait for the greeting").write(&mut line);
+        if timeout(LINGER, tcp.write_all(&line)).await.is_ok() {
+            close_after_reply(tcp).await;
+        }
+        Some(SessionOutcome::Cut)
     }
 
     async fn converse<S>(&self, stream: &mut S, conversation: &mut SmtpConversation) -> SessionHalt
@@ -189,27 +219,20 @@ impl SmtpSession {
                     return Ok(SessionHalt::StartTls);
                 }
                 SessionStep::LookUp => {
+                    let SmtpPurpose::Submission(service) = &self.purpose else {
+                        return Ok(SessionHalt::Ended(SessionOutcome::Cut));
+                    };
                     let username = conversation.scram_name().unwrap_or_default();
                     let peer = self.peer.ip().to_canonical();
-                    let offer = self.service.gatekeeper.scram_offer(username, peer).await;
+                    let offer = service.gatekeeper.scram_offer(username, peer).await;
                     let nonce: String =
                         rand::rng().sample_iter(Alphanumeric).take(NONCE_CHARS).map(char::from).collect();
                     conversation.set_scram_offer(offer, &nonce);
                 }
                 SessionStep::CheckKey => self.check_key(stream, conversation).await?,
+                SessionStep::AdmitRecipient => self.admit_recipient(stream, conversation).await?,
                 SessionStep::Store(submission) => {
-                    let Some(credentials) = conversation.credentials() else {
-                        return Ok(SessionHalt::Ended(SessionOutcome::Cut));
-                    };
-                    let sender = SmtpSender {
-                        credentials,
-                        greeted_as: conversation.greeted_as(),
-                        peer: self.peer.ip().to_canonical(),
-                        session: &self.id,
-                        by: &self.name,
-                        secure: conversation.is_secure(),
-                    };
-                    let answer = accept(&self.service, &sender, submission).await;
+                    let answer = self.store(conversation, submission).await;
                     conversation.stored(&answer);
                     // The next mail may have begun already, and has its own deadline.
                     mail_began = None;
@@ -225,6 +248,61 @@ impl SmtpSession {
                 }
             }
         }
+    }
+
+    /// Stores a mail, for whatever purpose this listener has.
+    async fn store(&self, conversation: &SmtpConversation, submission: SubmittedMail) -> SubmissionReply {
+        match (&self.purpose, conversation.credentials()) {
+            (SmtpPurpose::Submission(service), Some(credentials)) => {
+                let sender = SmtpSender {
+                    credentials,
+                    greeted_as: conversation.greeted_as(),
+                    peer: self.peer.ip().to_canonical(),
+                    session: &self.id,
+                    by: &self.name,
+                    secure: conversation.is_secure(),
+                };
+                accept(service, &sender, submission).await
+            }
+            // A mail begins only after the login.
+            (SmtpPurpose::Submission(_), None) => NOT_STORED,
+            (SmtpPurpose::Reception(desk), _) => {
+                let client = reception::client(conversation, self.peer, &self.id);
+                reception::keep(&**desk, client, submission).await
+            }
+        }
+    }
+
+    /// Asks the desk about a recipient. The answer to an unknown one is delayed, as that to a wrong key.
+    async fn admit_recipient<S>(
+        &self,
+        stream: &mut S,
+        conversation: &mut SmtpConversation,
+    ) -> Result<(), SessionHalt>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let verdict = match (&self.purpose, conversation.asked_recipient()) {
+            (SmtpPurpose::Reception(desk), Some(to)) => {
+                let client = reception::client(conversation, self.peer, &self.id);
+                desk.admit_recipient(&client, conversation.sender(), to).await
+            }
+            (SmtpPurpose::Reception(_) | SmtpPurpose::Submission(_), _) => Err(NOT_STORED),
+        };
+        match &verdict {
+            // The connection is that of a server with mail for us: no other takes its place.
+            Ok(()) => self.slot.admit(),
+            Err(reply) if reply.is_error() => {
+                self.flush(stream, conversation).await?;
+                tokio::select! {
+                    () = sleep(self.timeouts.wrong_key) => {}
+                    () = self.stop.cancelled() => {}
+                }
+            }
+            Err(_) => {}
+        }
+        conversation.recipient_judged(verdict);
+        Ok(())
     }
 
     /// The deadline for the next bytes.
@@ -248,9 +326,13 @@ impl SmtpSession {
     {
         self.flush(stream, conversation).await?;
         let peer = self.peer.ip().to_canonical();
-        let verdict = match conversation.credentials() {
-            Some(shown) => shown.check_key(&*self.service.gatekeeper, peer).await,
-            None => Err(SmtpDenial::Refused("no key was shown".to_owned())),
+        let verdict = match (&self.purpose, conversation.credentials()) {
+            (SmtpPurpose::Submission(service), Some(shown)) => {
+                shown.check_key(&*service.gatekeeper, peer).await
+            }
+            (SmtpPurpose::Submission(_) | SmtpPurpose::Reception(_), _) => {
+                Err(SmtpDenial::Refused("no key was shown".to_owned()))
+            }
         };
         if let Err(denied) = &verdict {
             tracing::info!(%peer, reason = %denied, "a login over SMTP was refused");

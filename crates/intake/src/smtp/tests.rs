@@ -19,6 +19,8 @@ use super::{
     scram::{ProvenKey, ScramCandidate, ScramOffer},
 };
 
+mod reception;
+
 const MESSAGE_BYTES_MAX: usize = 1_000;
 const RECIPIENTS_MAX: usize = 3;
 const SALT: [u8; SALT_BYTES] = [3; SALT_BYTES];
@@ -59,6 +61,7 @@ fn rules() -> SessionRules {
         offers_tls: true,
         trusts_plain: true,
         open: None,
+        is_reception: false,
     }
 }
 
@@ -105,6 +108,12 @@ fn talk_with<'a>(
                 } else {
                     Err(SmtpDenial::Refused("no".to_owned()))
                 });
+            }
+            SessionStep::AdmitRecipient => {
+                let is_known =
+                    conversation.asked_recipient().is_some_and(|to| to.as_str().starts_with("good"));
+                let unknown = SubmissionReply::new(550, "5.1.1", "nobody");
+                conversation.recipient_judged(if is_known { Ok(()) } else { Err(unknown) });
             }
             SessionStep::Store(mail) => {
                 let body = String::from_utf8_lossy(&mail.body).into_owned();

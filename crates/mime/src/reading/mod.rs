@@ -59,6 +59,15 @@ pub struct AttachedFile {
 
 /// Reads a mail.
 pub fn read(raw: &[u8]) -> MailView {
+    view(raw, true)
+}
+
+/// Reads a mail for a program: its html keeps the references to its images (`cid:…`).
+pub fn read_for_program(raw: &[u8]) -> MailView {
+    view(raw, false)
+}
+
+fn view(raw: &[u8], puts_images_in_place: bool) -> MailView {
     let mail = ReadMail::read(raw);
     if mail.root().header().is_empty() && raw.trim_ascii().is_empty() {
         return MailView::default();
@@ -72,8 +81,11 @@ pub fn read(raw: &[u8]) -> MailView {
         let class = PartClass::of(&part);
         class.is_text() && class != PartClass::Html
     });
-    let html = shown_html(&mail, &roles, &mut budget, &mut omitted)
-        .map(|html| images::in_place(&html, &mail, &roles, &mut budget, &mut omitted));
+    let html = shown_html(&mail, &roles, &mut budget, &mut omitted);
+    let html = match puts_images_in_place {
+        true => html.map(|html| images::in_place(&html, &mail, &roles, &mut budget, &mut omitted)),
+        false => html,
+    };
     if roles.attachments.len() > SHOWN_FILES_MAX {
         omitted.add(ReaderLimit::ShownFiles);
     }
@@ -98,6 +110,22 @@ pub fn attachment(raw: &[u8], place: usize) -> Option<(AttachedFile, Vec<u8>)> {
     let part = files(&mail, &roles).nth(place)?;
     let bytes = part.content(&mut DecodeBudget::default()).into_owned();
     Some((described(&part, bytes.len()), bytes))
+}
+
+/// The bytes of the attachments, in order, of which all together have at most `bytes_max`; `None` for each that
+/// does not fit.
+pub fn attachments_within(raw: &[u8], bytes_max: usize) -> Vec<Option<Vec<u8>>> {
+    let mail = ReadMail::read(raw);
+    let roles = mail.roles();
+    let mut budget = DecodeBudget::default();
+    let mut left = bytes_max;
+    let content = |part: MailPart<'_, '_>| {
+        // Decoding makes a part smaller, never larger.
+        let bytes = part.content(&mut budget);
+        left = left.checked_sub(bytes.len())?;
+        Some(bytes.into_owned())
+    };
+    files(&mail, &roles).map(content).collect()
 }
 
 /// The attachments that are shown.
@@ -223,6 +251,14 @@ mod tests {
         let (file, bytes) = attachment(MAIL.as_bytes(), 0).unwrap();
         assert_eq!((file.content_type.as_str(), bytes.len()), ("image/png", 5));
         assert_eq!(attachment(MAIL.as_bytes(), 1), None);
+    }
+
+    #[test]
+    fn a_program_gets_html_as_written_and_files_as_far_as_they_fit() {
+        let reading = read_for_program(MAIL.as_bytes());
+        assert!(reading.html.unwrap().contains("src=\"cid:logo@x\""));
+        assert_eq!(attachments_within(MAIL.as_bytes(), 5), [Some(b"\x89PNG\r".to_vec())]);
+        assert_eq!(attachments_within(MAIL.as_bytes(), 4), [None]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use postway_domain::{Clock, EventKind, MessageEvent, secret::SecretKey};
 use postway_net::http::HttpClient;
 use postway_store::{Store, StoreError, blob::BlobStorage, record::NotificationCall};
 
+use super::received_mail::ReceivedMailReader;
 use crate::notification::{
     message_state::{self, MessageSnapshot},
     outcome::{LeasedNotification, NotificationVerdict},
@@ -32,6 +33,10 @@ pub(crate) struct DeliveryContext {
     pub secret_key: Arc<SecretKey>,
     /// The longest call, whatever its form allows.
     pub patience: Duration,
+    /// Reads received mail.
+    pub received: ReceivedMailReader,
+    /// Where receivers reach this gateway, for links.
+    pub public_url: Option<String>,
 }
 
 /// The outcome of a notification that the message's history does not record.

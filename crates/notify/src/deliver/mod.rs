@@ -7,6 +7,7 @@ mod client_sync;
 mod context;
 mod http_call;
 mod payload;
+mod received_mail;
 mod resend_form;
 mod webhook;
 
@@ -17,7 +18,13 @@ use postway_domain::SubscriberKind;
 
 pub(crate) use self::context::DeliveryContext;
 use self::context::{STORE_AWAY, verdict};
-pub use self::webhook::{WebhookTestResult, call_test};
+pub use self::{
+    received_mail::{
+        RECEIVED_FILE_BYTES_MAX, RECEIVED_HEADER_BYTES_MAX, RECEIVED_TEXT_BYTES_MAX, ReceivedFile,
+        ReceivedMail, ReceivedMailReader, ReceivedPerson,
+    },
+    webhook::{WebhookTestResult, call_test},
+};
 use crate::notification::{
     batch::NotificationBatch,
     outcome::{BatchOutcome, LeasedNotification, NotificationVerdict, SubscriberConduct},
@@ -29,7 +36,7 @@ pub(crate) async fn deliver(context: &DeliveryContext, batch: &NotificationBatch
         match &batch.target.access {
             Err(reason) => Ok(unreachable_at(context, batch, reason)),
             Ok(access) => match batch.target.kind() {
-                SubscriberKind::Webhook | SubscriberKind::ResendWebhook => {
+                SubscriberKind::Webhook | SubscriberKind::ResendWebhook | SubscriberKind::PostmarkWebhook => {
                     webhook::deliver(context, batch, access).await
                 }
                 SubscriberKind::Callback => callback::deliver(context, batch, access).await,

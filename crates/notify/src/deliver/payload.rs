@@ -185,11 +185,6 @@ fn worst_recipient<'a>(
     recipients.into_iter().max_by_key(|recipient| recipient.outcome.and_then(outcome_rank))
 }
 
-/// The data of inbound mail, as the rule that notifies of it saw the mail.
-pub(crate) fn received(event: &MessageEvent) -> Option<Json<'_>> {
-    json(event.data.as_deref())
-}
-
 /// The data of an event, as an object.
 pub(crate) fn particulars(event: &MessageEvent) -> Value {
     event.data.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null)

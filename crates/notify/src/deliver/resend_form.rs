@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use super::{
     context::DeliveryContext,
     payload::{HIDDEN, particulars, reason},
+    received_mail::{self, ReceivedFile, ReceivedLinks, ReceivedMail, ReceivedPerson, full},
 };
 use crate::notification::message_state::MessageSnapshot;
 
@@ -54,14 +55,42 @@ pub(crate) async fn message_body(
     Ok(Some(envelope(name, event.at, data)))
 }
 
-/// The body for inbound mail.
-pub(crate) fn received_body(event: &MessageEvent) -> Option<Value> {
+/// The body for inbound mail. Beside Resend's fields it has our own, and the texts, which Resend's receivers
+/// fetch by another call.
+pub(crate) fn received_body(
+    event: &MessageEvent,
+    mail: Option<&ReceivedMail>,
+    links: &ReceivedLinks<'_>,
+) -> Option<Value> {
     let name = WebhookForm::Resend.event_name(event.kind, false)?;
-    let mut data = particulars(event);
+    let mut data = received_mail::own_data(event, mail, links);
     let fields = data.as_object_mut()?;
     for (theirs, ours) in [("email_id", "id"), ("created_at", "received_at")] {
         let value = fields.get(ours).cloned().unwrap_or_default();
         fields.insert(theirs.to_owned(), value);
+    }
+    if let Some(mail) = mail {
+        let written = |people: &[ReceivedPerson]| people.iter().map(full).collect::<Vec<_>>();
+        let file = |(place, file): (usize, &ReceivedFile)| {
+            let is_inline = file.content_id.is_some();
+            json!({
+                "id": format!("att_{place}"),
+                "filename": file.filename,
+                "content_type": file.content_type,
+                "content_disposition": if is_inline { "inline" } else { "attachment" },
+                "content_id": file.content_id,
+                "size": file.size,
+                "download_url": links.file(place),
+                "expires_at": links.until,
+            })
+        };
+        let attachments: Vec<Value> = mail.files.iter().enumerate().map(file).collect();
+        let people = [("to", written(&mail.to)), ("cc", written(&mail.cc)), ("bcc", written(&mail.bcc))];
+        fields.extend(people.map(|(name, people)| (name.to_owned(), json!(people))));
+        fields.insert("attachments".to_owned(), json!(attachments));
+        if let Some(id) = fields.get("message_id").and_then(Value::as_str).map(|id| format!("<{id}>")) {
+            fields.insert("message_id".to_owned(), id.into());
+        }
     }
     Some(envelope(name, event.at, data))
 }

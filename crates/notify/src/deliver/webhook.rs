@@ -7,7 +7,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use postway_domain::{Clock, EventKind, MessageUid, Subscriber, Time, WebhookForm, secret::SecretKey};
+use postway_domain::{
+    Clock, EventKind, MessageEvent, MessageUid, Subscriber, Time, WebhookForm, secret::SecretKey,
+};
 use postway_net::http::{HttpAnswer, HttpClient};
 use postway_store::{
     StoreError,
@@ -18,7 +20,8 @@ use serde_json::json;
 use super::{
     context::{DeliveryContext, read_message, verdict},
     http_call::{self, FinishedCall, LOGGED_BYTES_MAX},
-    payload::{WebhookEnvelope, WebhookMessage, received, unwritable},
+    payload::{WebhookEnvelope, WebhookMessage, unwritable},
+    received_mail::{self, ReceivedLinks},
     resend_form,
 };
 use crate::{
@@ -78,8 +81,7 @@ pub(crate) async fn deliver(
     })
 }
 
-/// The body of a call, or the verdict if there is nothing to call. For inbound mail the event's data is the
-/// whole body.
+/// The body of a call, or the verdict if there is nothing to call.
 async fn body(
     context: &DeliveryContext,
     leased: &LeasedNotification,
@@ -90,32 +92,52 @@ async fn body(
     let Some(name) = form.event_name(event.kind, deferred) else {
         return Ok(Err(NotificationVerdict::Pointless));
     };
-    if form == WebhookForm::Resend {
-        let body = match event.kind {
-            EventKind::Received => resend_form::received_body(event),
-            _ => match read_message(context, leased).await? {
-                Some((snapshot, event)) => {
-                    resend_form::message_body(context, &snapshot, event, deferred).await?
-                }
-                None => return Ok(Err(NotificationVerdict::Gone)),
-            },
-        };
-        return Ok(body.map(|body| body.to_string()).ok_or(NotificationVerdict::Pointless));
+    if event.kind == EventKind::Received {
+        return received_body(context, leased, event, form, name).await;
     }
-    let (timestamp, sequence) = (event.at, event.seq);
-    let body = match event.kind {
-        EventKind::Received => {
-            serde_json::to_string(&WebhookEnvelope { name, timestamp, sequence, data: received(event) })
-        }
-        _ => match read_message(context, leased).await? {
-            Some((snapshot, event)) => {
-                let data = WebhookMessage::new(&snapshot, event);
-                serde_json::to_string(&WebhookEnvelope { name, timestamp, sequence, data })
-            }
-            None => return Ok(Err(NotificationVerdict::Gone)),
-        },
+    let Some((snapshot, event)) = read_message(context, leased).await? else {
+        return Ok(Err(NotificationVerdict::Gone));
     };
-    body.map(Ok).map_err(unwritable)
+    match form {
+        WebhookForm::Postway => {
+            let (timestamp, sequence) = (event.at, event.seq);
+            let data = WebhookMessage::new(&snapshot, event);
+            let body = serde_json::to_string(&WebhookEnvelope { name, timestamp, sequence, data });
+            body.map(Ok).map_err(unwritable)
+        }
+        WebhookForm::Resend => {
+            let body = resend_form::message_body(context, &snapshot, event, deferred).await?;
+            Ok(body.map(|body| body.to_string()).ok_or(NotificationVerdict::Pointless))
+        }
+        // Only inbound mail has this form.
+        WebhookForm::Postmark => Ok(Err(NotificationVerdict::Pointless)),
+    }
+}
+
+/// The body of a call about received mail. Postmark's form is nothing without the mail.
+async fn received_body(
+    context: &DeliveryContext,
+    leased: &LeasedNotification,
+    event: &MessageEvent,
+    form: WebhookForm,
+    name: &'static str,
+) -> Result<Result<String, NotificationVerdict>, StoreError> {
+    let (tenant, uid) = (&leased.job.key.tenant, leased.job.key.uid);
+    let mail = received_mail::read(context, tenant, uid).await?;
+    let links = ReceivedLinks::new(context, tenant, uid);
+    let body = match (form, mail) {
+        (WebhookForm::Postway, mail) => {
+            let data = received_mail::own_data(event, mail.as_ref(), &links);
+            let (timestamp, sequence) = (event.at, event.seq);
+            return serde_json::to_string(&WebhookEnvelope { name, timestamp, sequence, data })
+                .map(Ok)
+                .map_err(unwritable);
+        }
+        (WebhookForm::Resend, mail) => resend_form::received_body(event, mail.as_ref(), &links),
+        (WebhookForm::Postmark, Some(mail)) => Some(received_mail::postmark_body(event, &mail, &links)),
+        (WebhookForm::Postmark, None) => None,
+    };
+    Ok(body.map(|body| body.to_string()).ok_or(NotificationVerdict::Pointless))
 }
 
 /// The id of a call. It is the same for every try, so that a receiver recognises a repetition.
@@ -215,6 +237,7 @@ fn test_body(subscriber: &Subscriber, form: WebhookForm, now: Time) -> String {
             json!({ "type": "webhook.test", "timestamp": now, "sequence": 0, "data": data })
         }
         WebhookForm::Resend => resend_form::test_body(data, now),
+        WebhookForm::Postmark => json!({ "MessageStream": "inbound", "Tag": "webhook.test", "Test": data }),
     };
     body.to_string()
 }

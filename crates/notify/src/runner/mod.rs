@@ -29,7 +29,7 @@ use self::{
     write::write_outcomes,
 };
 use crate::{
-    deliver::{DeliveryContext, deliver},
+    deliver::{DeliveryContext, ReceivedMailReader, deliver},
     notification::{
         batch::{FinishedBatch, NotificationBatch},
         call_limits::CALL_MAX,
@@ -73,6 +73,10 @@ pub struct NotifierParts {
     pub poll: Duration,
     /// The longest call, even if its form allows more: [`NotifierParts::PATIENCE`].
     pub patience: Duration,
+    /// Reads received mail for the calls about it.
+    pub received: ReceivedMailReader,
+    /// Where receivers reach this gateway, for links to files.
+    pub public_url: Option<String>,
 }
 
 impl NotifierParts {
@@ -107,10 +111,23 @@ pub struct Notifier {
 impl Notifier {
     /// Creates a notifier that is not running yet.
     pub fn new(parts: NotifierParts) -> Self {
-        let NotifierParts { store, depot, http, clock, secret_key, node, incarnation, poll, patience } =
-            parts;
+        let NotifierParts {
+            store,
+            depot,
+            http,
+            clock,
+            secret_key,
+            node,
+            incarnation,
+            poll,
+            patience,
+            received,
+            public_url,
+        } = parts;
+        let context =
+            DeliveryContext { store, depot, http, clock, secret_key, patience, received, public_url };
         Self {
-            context: Arc::new(DeliveryContext { store, depot, http, clock, secret_key, patience }),
+            context: Arc::new(context),
             node,
             incarnation,
             poll,

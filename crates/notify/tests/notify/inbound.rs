@@ -2,11 +2,13 @@
 
 use bytes::Bytes;
 use postway_domain::{
-    EventKind, InboundState, Incarnation, LeaseToken, MessageUid, Time, WatchedMailbox,
+    EventKind, InboundState, Incarnation, LeaseToken, MessageUid, SubscriberKind, Time, WatchedMailbox,
+    attachment_link::{AttachmentLink, LinkedMail, RECEIVED_LINK_LASTS},
     inbound::FolderCursor,
     mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, WatchStart},
     tenant::{CallbackForm, RemoteAuth},
 };
+use postway_notify::{ReceivedFile, ReceivedMail, ReceivedPerson};
 use postway_store::{
     DirectoryStore, InboundStore,
     record::{
@@ -18,6 +20,32 @@ use postway_testkit::SourceReply;
 use serde_json::json;
 
 use super::{Client, TestGateway, json, taken, tenant};
+
+/// A mail with one file that fits into a call, and one that does not.
+pub(super) fn read_mail(raw: &[u8]) -> ReceivedMail {
+    let text = String::from_utf8_lossy(raw).into_owned();
+    let person = |name: Option<&str>, address: &str| ReceivedPerson {
+        name: name.map(ToOwned::to_owned),
+        address: address.to_owned(),
+    };
+    let file = |name: &str, content_id: Option<&str>, content: Option<&[u8]>| ReceivedFile {
+        filename: Some(name.to_owned()),
+        content_type: "application/pdf".to_owned(),
+        size: 3,
+        content_id: content_id.map(ToOwned::to_owned),
+        content: content.map(<[u8]>::to_vec),
+    };
+    ReceivedMail {
+        from: Some(person(None, "bob@example.org")),
+        to: vec![person(Some("Ada"), "desk+7@example.net"), person(None, "b@example.net")],
+        headers: vec![("X-Of".to_owned(), "mail".to_owned())],
+        html: Some(format!("<p>{text}</p>")),
+        text: Some(text),
+        files: vec![file("a.pdf", Some("logo"), Some(b"PDF")), file("b.pdf", None, None)],
+        truncated: vec!["headers"],
+        ..ReceivedMail::default()
+    }
+}
 
 impl TestGateway {
     /// A mail arrives and is processed as `edit` says.
@@ -38,7 +66,7 @@ impl TestGateway {
             recipients: None,
             subject: None,
             message_id: None,
-            body: Some(Bytes::from_static(b"x").into()),
+            body: Some(Bytes::from_static(b"the text").into()),
             state: InboundState::Received,
             error: None,
         };
@@ -97,6 +125,8 @@ fn mailbox(key: &MailboxKey, now: Time) -> WatchedMailbox {
             attempts_max: 3,
             on_doubt: None,
             mail_bytes_max: None,
+            authserv_id: None,
+            addresses: Vec::new(),
         },
         secret: None,
         version: 1,
@@ -116,7 +146,51 @@ async fn a_webhook_is_told_of_mail_that_came_in_by_what_the_rule_saw() {
     let [call] = &gateway.received("/hook")[..] else { panic!("one call") };
     let body = json(call);
     assert_eq!((&body["type"], &body["sequence"]), (&json!("email.received"), &json!(1)));
-    assert_eq!(body["data"], json!({"subject": "question"}));
+    let data = &body["data"];
+    assert_eq!([&data["subject"], &data["text"], &data["html"]], ["question", "the text", "<p>the text</p>"]);
+    assert_eq!(data["headers"], json!([{"name": "X-Of", "value": "mail"}]));
+    assert_eq!(data["truncated"], json!(["headers"]));
+    let files = data["files"].as_array().unwrap();
+    assert_eq!((files.len(), &files[0]["filename"], &files[0]["size"]), (2, &json!("a.pdf"), &json!(3)));
+    for (url, place) in [(&files[1]["url"], 1), (&data["raw"]["url"], AttachmentLink::WHOLE)] {
+        let token = url.as_str().unwrap().strip_prefix("https://mail.example.com/files/").unwrap();
+        let link = AttachmentLink::read(token, &super::secret_key()).unwrap();
+        let until = gateway.now().plus(RECEIVED_LINK_LASTS);
+        let mail = LinkedMail::Inbound;
+        assert_eq!(link, AttachmentLink { mail, tenant: tenant(), uid, place, until });
+    }
+    gateway.close(room).await;
+}
+
+#[tokio::test]
+async fn receivers_of_resend_and_postmark_get_mail_in_their_form() {
+    let gateway = TestGateway::new().await;
+    for (id, kind) in
+        [("resend", SubscriberKind::ResendWebhook), ("postmark", SubscriberKind::PostmarkWebhook)]
+    {
+        let url = gateway.receiver.url(&format!("/{id}"));
+        gateway.webhook_of_kind(&tenant(), id, url, kind).await;
+        gateway.receiver.serve(&format!("/{id}"), taken());
+    }
+    let room = gateway.open(1);
+    let event = json!({"subject": "question", "message_id": "1@x.example", "tags": ["order"],
+        "received_at": "2030-01-31T09:00:00Z", "envelope": {"from": "", "to": ["desk+7@example.net"]}});
+    let uid = gateway.mail(|routed| routed.received = Some(event.to_string())).await;
+    gateway.all_told(&[uid]).await;
+    let [call] = &gateway.received("/resend")[..] else { panic!("one call") };
+    let body = json(call);
+    assert_eq!([&body["type"], &body["data"]["message_id"]], ["email.received", "<1@x.example>"]);
+    assert_eq!(body["data"]["to"], json!(["\"Ada\" <desk+7@example.net>", "b@example.net"]));
+    let file = &body["data"]["attachments"][0];
+    assert_eq!([&file["filename"], &file["content_disposition"]], ["a.pdf", "inline"]);
+    let [call] = &gateway.received("/postmark")[..] else { panic!("one call") };
+    let body = json(call);
+    assert_eq!([&body["MessageStream"], &body["TextBody"], &body["Tag"]], ["inbound", "the text", "order"]);
+    assert_eq!([&body["OriginalRecipient"], &body["MailboxHash"]], ["desk+7@example.net", "7"]);
+    assert_eq!(body["ToFull"][0], json!({"Email": "desk+7@example.net", "Name": "Ada", "MailboxHash": "7"}));
+    let (first, second) = (&body["Attachments"][0], &body["Attachments"][1]);
+    assert_eq!([&first["Content"], &first["ContentID"], &second["Content"]], ["UERG", "logo", ""]);
+    assert!(first["ContentURL"].is_null() && second["ContentURL"].is_string(), "what does not fit is a link");
     gateway.close(room).await;
 }
 

@@ -31,7 +31,7 @@ use postway_net::{
     AddressGuard,
     http::{HttpClient, HttpSettings},
 };
-use postway_notify::{Notifier, NotifierNode, NotifierParts};
+use postway_notify::{Notifier, NotifierNode, NotifierParts, ReceivedMailReader};
 use postway_store::{
     DirectoryStore, IntakeStore, ReportStore, Store, StoreError,
     blob::BlobStorage,
@@ -220,6 +220,8 @@ impl TestGateway {
             incarnation,
             poll: Duration::from_millis(10),
             patience: self.patience,
+            received: ReceivedMailReader(Arc::new(inbound::read_mail)),
+            public_url: Some("https://mail.example.com/".to_owned()),
         };
         tokio::spawn(Notifier::new(parts).run(self.stop.clone()))
     }

@@ -102,8 +102,15 @@ pub struct MailboxSettingsArgs {
     #[arg(long)]
     folder: Option<String>,
     /// What its mail is processed for; may be repeated [default: forward]
-    #[arg(long = "role", value_name = "ROLE", value_parser = ["forward", "bounces", "pec"])]
+    #[arg(long = "role", value_name = "ROLE", value_parser = ["forward", "bounces", "pec", "events"])]
     roles: Vec<String>,
+    /// An address whose mail it gets from the reception, instead of from a folder: `desk@example.com`,
+    /// `*@example.com`, or `@bounces.example.com` for signed envelope senders; may be repeated
+    #[arg(long = "address", value_name = "ADDRESS", conflicts_with_all = ["host", "username"])]
+    addresses: Vec<String>,
+    /// The name of the mail server in its Authentication-Results, so that they are believed
+    #[arg(long, value_name = "NAME")]
+    authserv_id: Option<String>,
     /// What it is for
     #[arg(long)]
     description: Option<String>,
@@ -243,6 +250,8 @@ impl MailboxSettingsArgs {
             ("token", token.map(Value::from)),
             ("folder", self.folder.map(Value::from)),
             ("roles", (!self.roles.is_empty()).then(|| Value::from(self.roles))),
+            ("addresses", (!self.addresses.is_empty()).then(|| Value::from(self.addresses))),
+            ("authserv_id", self.authserv_id.map(Value::from)),
             ("description", self.description.map(Value::from)),
             ("poll_seconds", self.poll_seconds.map(Value::from)),
             ("start", self.start),
@@ -262,12 +271,23 @@ fn read_secret(path: &Path) -> Result<String, CommandFailure> {
 }
 
 fn render_list(output: CommandOutput, mailboxes: &Value) -> String {
-    let columns = ["id", "host", "username", "folder", "roles", "active", "lag", "last_scanned_at", "error"];
+    let columns = [
+        "id",
+        "host",
+        "username",
+        "folder",
+        "addresses",
+        "roles",
+        "active",
+        "lag",
+        "last_scanned_at",
+        "error",
+    ];
     output.table(&columns, list(mailboxes, "data").iter().map(|mailbox| row(mailbox, &columns)))
 }
 
 fn render(output: CommandOutput, mailbox: &Value) -> String {
-    const FIELDS: [&str; 24] = [
+    const FIELDS: [&str; 26] = [
         "id",
         "host",
         "port",
@@ -276,6 +296,7 @@ fn render(output: CommandOutput, mailbox: &Value) -> String {
         "auth",
         "oauth",
         "folder",
+        "addresses",
         "roles",
         "active",
         "description",
@@ -285,6 +306,7 @@ fn render(output: CommandOutput, mailbox: &Value) -> String {
         "all_tenants",
         "attempts_max",
         "on_doubt",
+        "authserv_id",
         "last_scanned_at",
         "lag",
         "error",

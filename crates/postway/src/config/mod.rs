@@ -4,6 +4,7 @@
 //! file's unknown key is an error that names its line; an unknown variable is a warning. Nothing here is read
 //! again later, and nothing here writes.
 
+mod clamd;
 mod compat;
 mod content;
 mod database;
@@ -17,6 +18,7 @@ mod network;
 mod outbox;
 mod pec;
 mod print;
+mod reception;
 mod retention;
 mod settings;
 mod smtp;
@@ -29,6 +31,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+pub use clamd::ClamdSection;
 pub use content::{AttachmentsSection, SpoolSection, StorageSection};
 pub use database::DatabaseConfig;
 pub use dispatch::DispatchSection;
@@ -38,6 +41,7 @@ pub use keys::ConfigSecret;
 pub use log::{LogFormat, LogSection};
 pub use network::NetworkPrefix;
 pub use pec::PecSection;
+pub use reception::ReceptionSection;
 pub use retention::RetentionSection;
 pub use smtp::SmtpSection;
 pub use telemetry::TelemetrySection;
@@ -89,6 +93,10 @@ pub struct ServerConfig {
     pub retention: RetentionSection,
     /// `[smtp]`
     pub smtp: SmtpSection,
+    /// `[clamd]`
+    pub clamd: ClamdSection,
+    /// `[reception]`
+    pub reception: ReceptionSection,
     /// `[log]`
     pub log: LogSection,
     /// `[telemetry]`
@@ -171,6 +179,8 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
     let dispatch = DispatchSection::read(layers);
     let retention = RetentionSection::read(layers);
     let smtp = SmtpSection::read(layers);
+    let clamd = ClamdSection::read(layers);
+    let reception = ReceptionSection::read(layers);
     let log = LogSection::read(layers);
     let telemetry = TelemetrySection::read(layers);
     Some(ServerConfig {
@@ -191,6 +201,8 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
         dispatch: dispatch?,
         retention: retention?,
         smtp: smtp?,
+        clamd: clamd?,
+        reception: reception?,
         log: log?,
         telemetry: telemetry?,
     })

@@ -20,7 +20,8 @@ use super::{
     open::{OpenListeners, OpenedStore},
     outboxes::OutboxSources,
     probes::{IncomingProbe, OutgoingProbe},
-    process_stats,
+    process_stats, received_mail,
+    reception::{self, ReceptionService},
     telemetry::MetricsHandles,
 };
 use crate::{
@@ -45,6 +46,8 @@ pub struct BuiltServer {
     pub notifier: Notifier,
     /// Watches mailboxes and processes their mail.
     pub inbound: InboundLoops,
+    /// The desk for mail from other servers, if it is received.
+    pub desk: ReceptionService,
     /// The HTTP API.
     pub router: Router,
     /// Checks the keys of SMTP clients, as the API checks those of its own.
@@ -72,7 +75,7 @@ pub fn build(
     let guard = Arc::new(AddressGuard::new(allowed.collect()));
     let tokens = OAuthTokens::new(store.clone(), clock.clone(), secret_key.clone(), guard.clone());
     let imap = || ImapSource::new(secret_key.clone(), guard.clone()).with_tokens(tokens.clone());
-    let door = Arc::new(Door::new(DoorParts {
+    let door = Door::new(DoorParts {
         store: store.clone(),
         depot: depot.clone(),
         clock: clock.clone(),
@@ -82,7 +85,8 @@ pub fn build(
         limits: limits(config),
         mail_domain: config.smtp.ehlo_name.clone(),
         public_url: config.public_url.clone(),
-    }));
+    });
+    let door = Arc::new(door.with_virus_scanner(config.clamd.scanner()));
     let notifier = Notifier::new(NotifierParts {
         store: store.clone(),
         depot: depot.clone(),
@@ -93,6 +97,8 @@ pub fn build(
         incarnation: membership.roster().me(),
         poll: NotifierParts::POLL,
         patience: NotifierParts::PATIENCE,
+        received: received_mail::reader(),
+        public_url: config.public_url.clone(),
     });
     let inbound = InboundLoops::new(InboundParts {
         store: store.clone(),
@@ -144,6 +150,7 @@ pub fn build(
         outboxes,
         notifier,
         inbound,
+        desk: reception::desk(config, store, depot, clock, secret_key)?,
         router,
         sender_keys,
         tokens,

@@ -13,12 +13,13 @@ impl RunningServer {
     pub async fn drain(self) -> bool {
         self.stop_intake.cancel();
         // Together, so that the stop takes no longer than the longest of them.
-        let (finished, http, submission) = tokio::join!(
+        let (finished, http, submission, reception) = tokio::join!(
             self.dispatcher.drain(),
             tokio::time::timeout(HTTP_DRAIN, self.http),
-            self.submission
+            self.submission,
+            self.reception
         );
-        if let Err(error) = submission {
+        if let Err(error) = submission.and(reception) {
             tracing::warn!(%error, "the SMTP listener ended badly");
         }
         match http {

@@ -18,6 +18,8 @@ mod port_owner;
 mod private_hosts;
 mod probes;
 mod process_stats;
+mod received_mail;
+mod reception;
 mod secret_check;
 mod self_signed;
 pub mod shutdown;

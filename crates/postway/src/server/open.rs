@@ -20,7 +20,9 @@ use super::{
     http::{self, HttpBounds},
     inbound,
     keys::{self, AdminKeyText},
-    port_owner, submission, suspend_all,
+    port_owner,
+    reception::{self, ReceptionService},
+    submission, suspend_all,
 };
 use crate::{
     cluster::{clock::NodeClock, membership::ClusterMembership},
@@ -50,12 +52,16 @@ pub struct OpenListeners {
     pub router: watch::Sender<Router>,
     /// Gives the SMTP listener its service; until then it refuses mail for now.
     pub smtp_service: watch::Sender<Option<smtp::SmtpService>>,
+    /// Gives the reception its desk.
+    pub reception_service: watch::Sender<ReceptionService>,
     /// Stops the listeners and everything else that takes in work.
     pub stop_intake: CancellationToken,
     /// The HTTP listener's task.
     pub http: JoinHandle<()>,
     /// The SMTP listener's task.
     pub submission: JoinHandle<()>,
+    /// The reception's task.
+    pub reception: JoinHandle<()>,
 }
 
 /// The opened database, and this node registered in it.
@@ -94,6 +100,14 @@ pub async fn open_listeners(config: &ServerConfig) -> anyhow::Result<OpenListene
     let smtp_announcement = submission.as_ref().map(submission::announcement).unwrap_or_default();
     let submission =
         tokio::spawn(submission::run(submission, clock.clone(), current_service, stop_intake.clone()));
+    let (reception_service, current_desk) = watch::channel(None);
+    let receiving = reception::bind(config, &*clock).await?;
+    let reception_address = receiving.as_ref().and_then(smtp::SmtpListener::address);
+    let smtp_announcement = match reception_address {
+        Some(address) => format!("{smtp_announcement}  reception: {address}\n"),
+        None => smtp_announcement,
+    };
+    let reception = tokio::spawn(reception::run(receiving, current_desk, stop_intake.clone()));
     Ok(OpenListeners {
         node_clock,
         clock,
@@ -105,9 +119,11 @@ pub async fn open_listeners(config: &ServerConfig) -> anyhow::Result<OpenListene
         smtp_announcement,
         router,
         smtp_service,
+        reception_service,
         stop_intake,
         http,
         submission,
+        reception,
     })
 }
 

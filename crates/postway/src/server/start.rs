@@ -33,6 +33,7 @@ pub struct RunningServer {
     pub(super) stop_intake: CancellationToken,
     pub(super) http: JoinHandle<()>,
     pub(super) submission: JoinHandle<()>,
+    pub(super) reception: JoinHandle<()>,
     pub(super) intake: JoinHandle<()>,
     pub(super) notifier: JoinHandle<()>,
     pub(super) inbound: JoinHandle<()>,
@@ -54,7 +55,17 @@ pub fn start(
     metrics: MetricsHandles,
 ) -> RunningServer {
     let OpenListeners {
-        clock, secret_key, depot, router, smtp_service, stop_intake, http, submission, ..
+        clock,
+        secret_key,
+        depot,
+        router,
+        smtp_service,
+        reception_service,
+        stop_intake,
+        http,
+        submission,
+        reception,
+        ..
     } = listeners;
     let OpenedStore { store, membership, housekeeping } = opened;
     let BuiltServer { door, preparer, spool, outboxes, notifier, inbound, guard, tokens, .. } = built;
@@ -100,6 +111,7 @@ pub fn start(
     let heartbeat = tokio::spawn(membership.run(stop_heartbeat.clone()));
     drop(router.send_replace(built.router));
     let gatekeeper = Arc::new(SubmissionKeys(built.sender_keys));
+    drop(reception_service.send_replace(built.desk));
     drop(smtp_service.send_replace(Some(smtp::SmtpService { door, gatekeeper })));
     RunningServer {
         store,
@@ -108,6 +120,7 @@ pub fn start(
         stop_intake,
         http,
         submission,
+        reception,
         intake,
         notifier,
         inbound,

@@ -304,6 +304,8 @@ fn describe() {
         "Connections to the SMTP listener that ended, by outcome"
     );
     describe_counter!("postway_smtp_messages_total", "Mails handed over by SMTP, by outcome");
+    describe_counter!("postway_reception_mails_total", "Mails from other servers, by outcome");
+    describe_counter!("postway_virus_scans_total", "Mails scanned for viruses, by outcome");
     describe_histogram!("postway_store_group_size", Unit::Count, "Writes that shared one commit");
 }
 

@@ -43,6 +43,8 @@ pub fn mailbox(tenant: &str, id: &str) -> WatchedMailbox {
             attempts_max: 4,
             on_doubt: Some(OnDoubt::Hold),
             mail_bytes_max: Some(1 << 20),
+            authserv_id: None,
+            addresses: Vec::new(),
         },
         secret: Some(SealedSecret(vec![0, 255, 3])),
         version: 1,

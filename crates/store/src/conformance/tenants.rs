@@ -63,6 +63,7 @@ fn whole(id: &str) -> Tenant {
         on_doubt: Some(OnDoubt::Hold),
         allowed_senders: vec!["größe.example".parse().unwrap(), "news-*@*.example.com".parse().unwrap()],
         bind_reply_to: true,
+        virus_policy: postway_domain::tenant::VirusPolicy::Closed,
     };
     tenant.default_account = Some(ACCOUNT.parse().unwrap());
     tenant.secret = Some(SealedSecret(vec![0, 255, 7]));

@@ -73,12 +73,13 @@ pub(crate) const STATEMENTS: &[SqlText] = &[
     ALL,
 ];
 
-/// The location of a mailbox: server, username and folder. Server names ignore case. Together with the port
+/// The location of a mailbox: server, username and folder, or the addresses that it has at the reception. Server names ignore case. Together with the port
 /// the location is unique. By itself it says whether a mailbox has moved: the end of a tunnel may get another
 /// port, and its mail stays the same.
 pub(crate) fn place_of(settings: &MailboxSettings) -> [u8; 32] {
     let mut hash = digest::Context::new(&digest::SHA256);
-    for part in [&settings.host.to_ascii_lowercase(), &settings.username, &settings.folder] {
+    let folder = [&settings.host.to_ascii_lowercase(), &settings.username, &settings.folder];
+    for part in folder.into_iter().chain(&settings.addresses) {
         hash.update(&(part.len() as u64).to_be_bytes());
         hash.update(part.as_bytes());
     }

@@ -82,6 +82,10 @@ pub(crate) struct TenantRequest {
     /// Whether `Reply-To` must be one of them, too.
     #[schema(default = false)]
     bind_reply_to: Option<bool>,
+    /// What becomes of mail that the virus scanner could not scan: it passes (`open`, the default) or waits
+    /// (`closed`). `off` scans nothing.
+    #[schema(example = "closed")]
+    virus_policy: Option<String>,
     /// With `PATCH`: change only if the tenant still has this version.
     version: Option<i64>,
 }

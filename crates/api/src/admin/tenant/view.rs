@@ -72,6 +72,9 @@ pub(crate) struct TenantView {
     allowed_senders: Vec<AddressPattern>,
     /// Whether `Reply-To` must be one of them, too.
     bind_reply_to: bool,
+    /// What becomes of mail that the virus scanner could not scan: `open`, `closed` or `off`.
+    #[schema(value_type = String, example = "open")]
+    virus_policy: postway_domain::tenant::VirusPolicy,
     /// Increases with each change.
     version: i64,
     /// When it was created.
@@ -193,6 +196,7 @@ impl TenantView {
             on_doubt: settings.on_doubt,
             allowed_senders: settings.allowed_senders,
             bind_reply_to: settings.bind_reply_to,
+            virus_policy: settings.virus_policy,
             version: tenant.version,
             created_at: tenant.created_at,
             updated_at: tenant.updated_at,

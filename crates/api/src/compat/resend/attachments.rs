@@ -6,7 +6,10 @@ use axum::{
     extract::{Request, State},
     http::{header, request::Parts},
 };
-use postway_domain::TenantId;
+use postway_domain::{
+    TenantId,
+    attachment_link::{AttachmentLink, LINK_LASTS, LinkedMail},
+};
 use postway_mime::reading::{self, AttachedFile};
 use serde_json::{Map, Value, json};
 
@@ -16,11 +19,7 @@ use crate::{
     http::{error::ApiError, origin::RequestOrigin, path::PathText},
     message::{
         MessagePathId,
-        content::{
-            attachment_link::{AttachmentLink, LINK_LASTS},
-            mail_view::read_mail,
-            parts,
-        },
+        content::{mail_view::read_mail, parts},
         find,
     },
     state::{AppState, SharedState},
@@ -74,7 +73,7 @@ async fn files(
     let base = base(app, parts);
     let shown = |(place, file): (usize, AttachedFile)| {
         let place = u16::try_from(place).ok()?;
-        let link = AttachmentLink { tenant: tenant.clone(), uid, place, until };
+        let link = AttachmentLink { mail: LinkedMail::Message, tenant: tenant.clone(), uid, place, until };
         let fields = [
             ("id", json!(format!("{ID_PREFIX}{place}"))),
             ("filename", json!(file.filename)),

@@ -12,10 +12,10 @@ use postway_store::record::{ChangeResult, DirectoryChange};
 use serde_json::json;
 
 use super::{
-    MailboxView, NamedMailbox, check_target,
+    MailboxView, NamedMailbox, check_addresses, check_target,
     create::watched_already,
     edit::{self, MailboxEdit},
-    find,
+    find, key_of,
     schema::MailboxRequest,
     secret::{self, MailboxSecretsEdit, SecretChange},
 };
@@ -63,6 +63,7 @@ pub(crate) async fn patch(
         let expected = current.version;
         check_version("mailbox", version, expected)?;
         check_target(&app, &caller.actor, Some(&current.settings), &settings)?;
+        check_addresses(&app, &key_of(tenant, &id), &settings).await?;
         let wrong = exposed(&current, &settings, &secrets);
         if !wrong.is_empty() {
             return Err(ApiError::invalid(wrong));

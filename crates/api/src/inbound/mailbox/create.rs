@@ -11,7 +11,7 @@ use postway_store::record::{ChangeResult, DirectoryChange};
 use serde_json::{Map, Value, json};
 
 use super::{
-    MailboxView, check_target,
+    MailboxView, check_addresses, check_target,
     edit::{self, MailboxEdit},
     key_of,
     schema::MailboxRequest,
@@ -70,6 +70,7 @@ pub(crate) async fn create(
         return Err(ApiError::conflict(format!("there are {MAILBOXES_MAX} mailboxes already; delete some")));
     }
     let id = id.map_or_else(|| fresh_id("mbx_", now), Ok)?;
+    check_addresses(&app, &key_of(&tenant, &id), &settings).await?;
     let secret = secret::seal(&app, &tenant, &id, &mut settings, secrets, None)?;
     let mailbox =
         WatchedMailbox { tenant, id, settings, secret, version: 1, created_at: now, updated_at: now };

@@ -1,6 +1,7 @@
 //! Mailboxes from request bodies. Every faulty field is reported, including unknown ones.
 
 use postway_domain::{
+    EmailAddress,
     mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, WatchStart},
     message::OnDoubt,
 };
@@ -70,6 +71,8 @@ fn defaults() -> MailboxSettings {
         attempts_max: MailboxSettings::ATTEMPTS_DEFAULT,
         on_doubt: None,
         mail_bytes_max: None,
+        authserv_id: None,
+        addresses: Vec::new(),
     }
 }
 
@@ -85,12 +88,16 @@ pub(super) fn edit(
     for shown in SHOWN {
         fields.take(shown);
     }
-    read_location(&mut fields, &mut settings);
+    read_addresses(&mut fields, &mut settings, before);
+    match settings.is_received() {
+        true => read_no_location(&mut fields, before.is_none()),
+        false => read_location(&mut fields, &mut settings),
+    }
     read_watch_settings(&mut fields, &mut settings);
     let given = fields.has("oauth").then(|| fields.take("oauth").unwrap_or(Value::Null));
     let (grant, wrong_grant) = grant(given, &mut settings);
     let loses_grant = before.is_some_and(|before| before.oauth.is_some()) && settings.oauth.is_none();
-    let needs_login = (is_new || loses_grant) && wrong_grant.is_empty();
+    let needs_login = (is_new || loses_grant) && wrong_grant.is_empty() && !settings.is_received();
     let login = login(&mut fields, &mut settings, needs_login);
     let proxy_password = proxy(&mut fields, &mut settings);
     let version = fields.read("version", "must be a whole number");
@@ -105,6 +112,48 @@ pub(super) fn edit(
             version,
         }),
         false => Err(wrong),
+    }
+}
+
+/// Reads the addresses at the reception. A mailbox has a folder or addresses, as it was created.
+fn read_addresses(
+    fields: &mut JsonFieldReader<'_>,
+    settings: &mut MailboxSettings,
+    before: Option<&MailboxSettings>,
+) {
+    if !fields.has("addresses") {
+        return;
+    }
+    let form = "must be a list of addresses: desk@example.com, *@example.com or @bounces.example.com";
+    let given: Vec<String> = fields.read("addresses", form).unwrap_or_default();
+    if given.len() > MailboxSettings::ADDRESSES_MAX {
+        fields.refuse("addresses", format!("must be at most {}", MailboxSettings::ADDRESSES_MAX));
+    }
+    let mut addresses: Vec<String> = given.iter().map(|one| one.trim().to_lowercase()).collect();
+    addresses.sort();
+    addresses.dedup();
+    for (place, address) in addresses.iter().enumerate() {
+        // Everybody, and every signed envelope sender, of a domain: the domain must be one.
+        let domain = address.strip_prefix("*@").or_else(|| address.strip_prefix('@'));
+        let example = domain.map_or_else(|| address.clone(), |domain| format!("x@{domain}"));
+        if example.parse::<EmailAddress>().is_err() || (domain.is_none() && address.contains('*')) {
+            fields.refuse(&format!("addresses[{place}]"), form);
+        }
+    }
+    if before.is_some_and(|before| before.is_received() == addresses.is_empty()) {
+        fields.refuse("addresses", "cannot turn a mailbox into one of another kind: create another mailbox");
+    }
+    settings.addresses = addresses;
+}
+
+/// A mailbox with addresses has no server: nobody signs in.
+fn read_no_location(fields: &mut JsonFieldReader<'_>, is_new: bool) {
+    for name in ["host", "port", "tls", "ca_pem", "username", "folder"] {
+        // A client may send back what GET showed.
+        let is_given = fields.take(name).is_some_and(|value| !value.is_null());
+        if is_given && is_new {
+            fields.refuse(name, "does not go with `addresses`: the mail comes to the reception");
+        }
     }
 }
 
@@ -186,6 +235,14 @@ fn read_watch_settings(fields: &mut JsonFieldReader<'_>, settings: &mut MailboxS
             fields.refuse("mail_bytes_max", format!("must be between {min} and {max}"));
         }
     }
+    if fields.has("authserv_id") {
+        let name = fields.text("authserv_id", HOST_BYTES_MAX).unwrap_or_default();
+        let name = name.trim().to_ascii_lowercase();
+        if name.contains(|c: char| !c.is_ascii_graphic() || ";()\"".contains(c)) {
+            fields.refuse("authserv_id", "must be the name that the server gives in Authentication-Results");
+        }
+        settings.authserv_id = Some(name).filter(|name| !name.is_empty());
+    }
     if fields.has("start") {
         let form = "must be \"now\", \"beginning\", {\"newest\": N}, {\"since\": \"2026-01-31T00:00:00Z\"} or {\"after_uid\": N}";
         settings.start = fields.read("start", form).unwrap_or_default();
@@ -217,7 +274,7 @@ fn roles(fields: &mut JsonFieldReader<'_>) -> Option<Vec<MailboxRole>> {
             Some(roles)
         }
         _ => {
-            fields.refuse(name, "must be one or several of forward, bounces and pec");
+            fields.refuse(name, "must be one or several of forward, bounces, pec and events");
             None
         }
     }

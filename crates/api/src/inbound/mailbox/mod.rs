@@ -63,6 +63,14 @@ fn check_target(
     if !actor.is_admin() && settings.all_tenants {
         return Err(ApiError::field("all_tenants", "can be set with the admin key only"));
     }
+    let has_same_addresses =
+        before.map_or(settings.addresses.is_empty(), |it| it.addresses == settings.addresses);
+    if !actor.is_admin() && !has_same_addresses {
+        return Err(ApiError::field("addresses", "can be set with the admin key only"));
+    }
+    if settings.is_received() {
+        return Ok(());
+    }
     oauth::check_target(app, settings.oauth.as_ref())?;
     let is_same = |before: &MailboxSettings| {
         (&before.host, before.port, &before.proxy) == (&settings.host, settings.port, &settings.proxy)
@@ -73,6 +81,25 @@ fn check_target(
     let proxy = settings.proxy.as_deref().and_then(proxy_host);
     let named = [("host", Some(settings.host.clone())), ("proxy", proxy)];
     callback_url::check_hosts(app, named)
+}
+
+/// Refuses addresses that another mailbox has, of whatever tenant: a mail goes to one of them.
+async fn check_addresses(
+    app: &AppState,
+    key: &MailboxKey,
+    settings: &MailboxSettings,
+) -> Result<(), ApiError> {
+    if !settings.is_received() {
+        return Ok(());
+    }
+    let others = app.store.mailboxes(None).await?;
+    let others = others.iter().filter(|other| (&other.tenant, &other.id) != (&key.tenant, &key.mailbox));
+    match others.flat_map(|other| &other.settings.addresses).find(|one| settings.addresses.contains(one)) {
+        Some(taken) => {
+            Err(ApiError::conflict(format!("another mailbox has the address {taken}: change that one")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The host of a proxy's URL, in whatever spelling. `url` itself normalises only hosts of web URLs.

@@ -44,8 +44,8 @@ pub(crate) struct MailboxRequest {
     /// The folder that is watched.
     #[schema(default = "INBOX")]
     folder: Option<String>,
-    /// What its mail is processed for: `forward` (rules; the default), `bounces`, `pec`. A list or a single
-    /// one.
+    /// What its mail is processed for: `forward` (rules; the default), `bounces`, `pec`, `events` (every
+    /// ordinary mail is reported as `email.received`). A list or a single one.
     #[schema(inline)]
     roles: Option<Roles>,
     /// Another name for `roles`; only one of them may be given.
@@ -82,6 +82,15 @@ pub(crate) struct MailboxRequest {
     /// The largest mail that is read, in bytes: 65,536 to 67,108,864.
     #[schema(default = 26_214_400)]
     mail_bytes_max: Option<u32>,
+    /// Instead of a folder, the addresses whose mail the reception gives it: `desk@example.com` (with any
+    /// `+detail`), `*@example.com`, or `@bounces.example.com` for the envelope senders that Postway signed. For the
+    /// admin key.
+    #[schema(example = json!(["desk@in.example.com"]))]
+    addresses: Option<Vec<String>>,
+    /// The name of the mail server in its `Authentication-Results`, so that they are believed. Without it, none
+    /// are.
+    #[schema(example = "mx.example.com")]
+    authserv_id: Option<String>,
     /// With `PATCH`: change only if the mailbox still has this version.
     version: Option<i64>,
 }

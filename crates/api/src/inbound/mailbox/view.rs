@@ -51,7 +51,7 @@ pub(crate) struct MailboxView {
     /// The folder that is watched.
     #[schema(example = "INBOX")]
     folder: String,
-    /// What its mail is processed for: `forward`, `bounces`, `pec`.
+    /// What its mail is processed for: `forward`, `bounces`, `pec`, `events`.
     #[schema(value_type = Vec<String>, example = json!(["bounces"]))]
     roles: Vec<MailboxRole>,
     /// Whether it is watched at all.
@@ -73,6 +73,11 @@ pub(crate) struct MailboxView {
     on_doubt: Option<OnDoubt>,
     /// The largest mail that is read, in bytes.
     mail_bytes_max: usize,
+    /// The addresses whose mail the reception gives it; empty for a watched folder.
+    addresses: Vec<String>,
+    /// The name of the mail server whose `Authentication-Results` are believed.
+    #[schema(example = "mx.example.com")]
+    authserv_id: Option<String>,
     /// When it was last read to its end without a failure; null before the first time.
     #[schema(value_type = Option<String>, format = DateTime)]
     last_scanned_at: Option<Time>,
@@ -144,6 +149,8 @@ impl MailboxView {
             all_tenants: settings.all_tenants,
             attempts_max: settings.attempts_max,
             on_doubt: settings.on_doubt,
+            addresses: settings.addresses,
+            authserv_id: settings.authserv_id,
             last_scanned_at: state.and_then(|state| state.scanned_at),
             lag: state.and_then(MailboxState::lag),
             error: state.and_then(|state| state.error.clone()),

@@ -1,7 +1,6 @@
 //! Calls that return the content of a message: the request, the mail, its parts and files, and the receipts
 //! of PEC.
 
-pub(crate) mod attachment_link;
 pub(crate) mod mail_view;
 pub(crate) mod parts;
 pub(crate) mod payload;

@@ -16,6 +16,10 @@ use crate::smtp::{
     reply::SubmissionReply,
 };
 
+const NO_LOGIN: SubmissionReply =
+    SubmissionReply::new(502, "5.5.1", "nobody logs in here: this server receives mail and relays none");
+const NO_REPORTS: SubmissionReply =
+    SubmissionReply::new(555, "5.5.4", "this parameter is not known or was not offered");
 /// The most mails of one session.
 const MAILS_MAX: u32 = 10_000;
 /// The most octets of report requests for the recipients of one mail.
@@ -29,13 +33,22 @@ impl SmtpConversation {
             SmtpCommand::Ehlo(name) => self.greet(name, true),
             SmtpCommand::Helo(name) => self.greet(name, false),
             SmtpCommand::StartTls => self.start_tls(),
+            SmtpCommand::Auth { .. } if self.rules.is_reception => self.answer(NO_LOGIN),
             SmtpCommand::Auth { mechanism, initial } => match self.may_log_in() {
                 Ok(()) => self.apply_login(login::begin(mechanism, initial)),
                 Err(reply) => self.answer(reply),
             },
+            SmtpCommand::Mail { ret, envid, .. }
+                if self.rules.is_reception && (ret.is_some() || envid.is_some()) =>
+            {
+                self.answer(NO_REPORTS)
+            }
             SmtpCommand::Mail { from, size, smtputf8, ret, envid } => {
                 let dsn = DsnWishes { ret, envid, ..DsnWishes::default() };
                 self.mail(SmtpEnvelope { from, to: Vec::new(), smtputf8, dsn }, size);
+            }
+            SmtpCommand::Rcpt { dsn, .. } if self.rules.is_reception && !dsn.is_empty() => {
+                self.answer(NO_REPORTS)
             }
             SmtpCommand::Rcpt { to, dsn } => self.rcpt(to, dsn),
             SmtpCommand::Data => match self.may_receive() {
@@ -55,6 +68,7 @@ impl SmtpConversation {
             }
             SmtpCommand::Noop => self.answer(OK),
             SmtpCommand::Vrfy => {
+                // The same answer for every name: nobody learns here who exists.
                 self.answer(SubmissionReply::new(252, "2.1.5", "send mail, and it will be tried"))
             }
             SmtpCommand::Expn => self.answer(SubmissionReply::new(502, "5.5.1", "there are no lists here")),
@@ -74,14 +88,16 @@ impl SmtpConversation {
             return;
         }
         let size = self.rules.message_bytes_max;
+        // The reception makes no reports, so it does not offer to (RFC 3461).
+        let dsn = if self.rules.is_reception { "" } else { "250-DSN\r\n" };
         let mut lines = format!(
-            "250-{own}\r\n250-PIPELINING\r\n250-SIZE {size}\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-DSN\r\n\
+            "250-{own}\r\n250-PIPELINING\r\n250-SIZE {size}\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n{dsn}\
              250-ENHANCEDSTATUSCODES\r\n"
         );
         if self.rules.offers_tls && !self.secure {
             lines += "250-STARTTLS\r\n";
         }
-        if self.may_show_key() {
+        if self.may_show_key() && !self.rules.is_reception {
             lines += "250-AUTH PLAIN LOGIN SCRAM-SHA-256\r\n";
         }
         lines += "250 CHUNKING\r\n";
@@ -206,6 +222,10 @@ impl SmtpConversation {
                 "4.5.3",
                 "this mail has as many NOTIFY and ORCPT as it may: send the rest with another",
             ),
+            Some(_) if self.rules.is_reception => {
+                self.stage = ConversationStage::AskingRecipient(address);
+                return;
+            }
             Some(envelope) => {
                 if !dsn.is_empty() {
                     self.dsn_octets += dsn_octets;

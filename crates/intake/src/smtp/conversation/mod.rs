@@ -46,6 +46,8 @@ pub(super) struct SessionRules {
     pub(super) trusts_plain: bool,
     /// The network of the client, if it needs no key.
     pub(super) open: Option<Arc<OpenNetwork>>,
+    /// Whether mail comes from other servers: without a key, and only for recipients that are admitted.
+    pub(super) is_reception: bool,
 }
 
 /// What the caller must do next.
@@ -59,6 +61,9 @@ pub(super) enum SessionStep {
     LookUp,
     /// Check the key, and call [`SmtpConversation::key_checked`].
     CheckKey,
+    /// Ask whether [`SmtpConversation::asked_recipient`] is known, and call
+    /// [`SmtpConversation::recipient_judged`].
+    AdmitRecipient,
     /// Store the mail, and call [`SmtpConversation::stored`].
     Store(SubmittedMail),
     /// Write the output, then end.
@@ -112,6 +117,8 @@ enum ConversationStage {
     CheckingKey(Option<SubmissionReply>),
     /// TLS is about to begin.
     Securing,
+    /// A recipient is being looked up.
+    AskingRecipient(EmailAddress),
     /// A mail is being stored.
     Storing,
     Over(SessionEnding),
@@ -188,7 +195,7 @@ impl SmtpConversation {
 
     /// Whether the client showed a valid key or needs none.
     pub(super) fn is_admitted(&self) -> bool {
-        self.admitted || self.rules.open.is_some()
+        self.admitted || self.rules.open.is_some() || self.rules.is_reception
     }
 
     pub(super) fn is_secure(&self) -> bool {
@@ -254,6 +261,7 @@ impl SmtpConversation {
                 ConversationStage::LookingUp(_) => Some(SessionStep::LookUp),
                 ConversationStage::CheckingKey(_) => Some(SessionStep::CheckKey),
                 ConversationStage::Securing => Some(SessionStep::StartTls),
+                ConversationStage::AskingRecipient(_) => Some(SessionStep::AdmitRecipient),
                 ConversationStage::Storing => Some(SessionStep::Read),
                 ConversationStage::Over(ending) => Some(SessionStep::Close(*ending)),
             };
@@ -299,6 +307,33 @@ impl SmtpConversation {
         match self.wrong_keys {
             WRONG_KEYS_MAX.. => self.close(reply, SessionEnding::Cut),
             _ => reply.write(&mut self.output),
+        }
+    }
+
+    /// The recipient that must be admitted.
+    pub(super) fn asked_recipient(&self) -> Option<&EmailAddress> {
+        match &self.stage {
+            ConversationStage::AskingRecipient(to) => Some(to),
+            _ => None,
+        }
+    }
+
+    /// The envelope sender of the mail under way.
+    pub(super) fn sender(&self) -> Option<&EmailAddress> {
+        self.envelope.as_ref().and_then(|envelope| envelope.from.as_ref())
+    }
+
+    /// Continues after a recipient was admitted or refused.
+    pub(super) fn recipient_judged(&mut self, verdict: Result<(), SubmissionReply>) {
+        let asked = std::mem::replace(&mut self.stage, ConversationStage::Command);
+        match (verdict, asked, &mut self.envelope) {
+            (Ok(()), ConversationStage::AskingRecipient(to), Some(envelope)) => {
+                envelope.to.push(to);
+                SubmissionReply::new(250, "2.1.5", "recipient ok").write(&mut self.output);
+            }
+            (Ok(()), _, _) => self.answer(OUT_OF_ORDER),
+            // A client that guesses addresses is ended by its mistakes.
+            (Err(reply), _, _) => self.answer(reply),
         }
     }
 

@@ -29,6 +29,26 @@ fn a_mailbox_needs_little() {
 }
 
 #[test]
+fn a_mailbox_of_the_reception_has_addresses_and_no_server() {
+    let made = |body: Value| edit(None, body.as_object().unwrap().clone());
+    let addresses =
+        json!(["Desk@In.example.com", "*@all.example.com", "@b.example.com", "desk@in.example.com"]);
+    let settings = made(json!({"addresses": addresses})).unwrap().settings;
+    assert_eq!(settings.addresses, ["*@all.example.com", "@b.example.com", "desk@in.example.com"]);
+    for wrong_one in ["", "desk", "*", "@", "*@", "a*@x.example", "@a b", "x@@y"] {
+        assert_eq!(wrong(json!({"addresses": [wrong_one]})), ["addresses[0]"], "{wrong_one}");
+    }
+    assert_eq!(wrong(json!({"addresses": ["a@x.example"], "host": "imap.example.com"})), ["host"]);
+    let folder = edit(None, with(json!({}))).unwrap().settings;
+    for (before, body) in
+        [(&folder, json!({"addresses": ["a@x.example"]})), (&settings, json!({"addresses": []}))]
+    {
+        let kind = edit(Some(before), body.as_object().unwrap().clone()).unwrap_err();
+        assert!(kind.iter().any(|fault| fault.field == "addresses"), "{kind:?}");
+    }
+}
+
+#[test]
 fn every_wrong_field_is_named() {
     assert_eq!(wrong(json!({})), ["host", "username", "password"]);
     for (extra, fields) in [
