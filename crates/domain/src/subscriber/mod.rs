@@ -137,6 +137,8 @@ pub fn event_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
         EventKind::Unsubscribed => "email.unsubscribed",
         EventKind::Resubscribed => "email.resubscribed",
         EventKind::Replied => "email.replied",
+        EventKind::Opened => "email.opened",
+        EventKind::Clicked => "email.clicked",
         EventKind::Validating
         | EventKind::Validated
         | EventKind::Ready

@@ -89,6 +89,8 @@ fn resend_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
         EventKind::Failed | EventKind::Invalid | EventKind::Expired => "email.failed",
         EventKind::Suppressed => "email.suppressed",
         EventKind::Received => "email.received",
+        EventKind::Opened => "email.opened",
+        EventKind::Clicked => "email.clicked",
         EventKind::Validated
         | EventKind::Ready
         | EventKind::Scheduled
@@ -131,7 +133,7 @@ mod tests {
     fn the_names_of_a_form_lead_to_ours_and_back() {
         let delayed: Vec<_> = WebhookForm::Resend.ours("email.delivery_delayed").collect();
         assert_eq!(delayed, ["email.deferred", "email.delayed"]);
-        assert_eq!(WebhookForm::Resend.ours("email.opened").count(), 0);
+        assert_eq!(WebhookForm::Resend.ours("email.queued").count(), 0);
         assert_eq!(WebhookForm::Resend.theirs("email.invalid"), Some("email.failed"));
         assert_eq!(WebhookForm::Resend.theirs("email.captured"), None);
         for name in WebhookForm::Resend.names() {

@@ -26,6 +26,7 @@ use super::{
 use crate::{
     budget::HeavyWork,
     fetch::{FetchConfig, FetchSlots, FileFetcher},
+    hook::HookDoor,
     limits::{IDEMPOTENCY_KEY_CHARS_MAX, IntakeLimits},
     refusal::Refusal,
 };
@@ -44,6 +45,7 @@ pub struct Door {
     pub(crate) fetch_slots: FetchSlots,
     pub(crate) link_key: FileLinkKey,
     pub(crate) refused: RefusedShares,
+    hooks: HookDoor,
 }
 
 /// The parts that a door is made from.
@@ -83,6 +85,12 @@ impl Door {
                 Arc::clone(&depot),
                 limits.inline_bytes_max,
             ),
+            hooks: HookDoor::new(
+                Arc::clone(&store),
+                Arc::clone(&clock),
+                Arc::clone(&secret_key),
+                http.clone(),
+            ),
             fetcher: FileFetcher::new(http, fetch, Arc::clone(&clock)),
             fetch_slots: FetchSlots::default(),
             link_key: FileLinkKey::new(&secret_key),
@@ -92,6 +100,11 @@ impl Door {
             depot,
             limits,
         }
+    }
+
+    /// The way in for events that providers report.
+    pub fn hooks(&self) -> &HookDoor {
+        &self.hooks
     }
 
     /// The limits of what this door accepts.

@@ -28,6 +28,10 @@ const SLICES_IN_TURN: u32 = 20;
 const JOURNAL_MIN: Duration = Duration::from_secs(TenantSettings::REPORT_RETENTION_SECONDS);
 const JOURNAL_MAX: Duration = Duration::from_secs(90 * 86_400);
 
+/// Reported events are kept at least this long, because a row is also the memory that its event came: longer than a
+/// signed call of any provider is accepted, which is two days.
+const PROVIDER_EVENTS_MIN: Duration = Duration::from_secs(7 * 86_400);
+
 /// The position of the rounds among the tenants.
 pub struct RetentionRounds {
     /// Derives the key of the digests by which recipients of removed messages are still known.
@@ -104,6 +108,9 @@ impl RetentionRounds {
         let kept = tenant.settings.report_retention(self.settings.reported);
         self.longest = self.longest.max(kept);
         self.expunge_inbound(store, tenant, now, deadline).await?;
+        let before = now.minus(kept.max(PROVIDER_EVENTS_MIN));
+        self.left |=
+            remove_slices(deadline, || store.expunge_provider_events(&tenant.id, before, SLICE)).await?;
         let mut removed = 0;
         for _ in 0..SLICES_IN_TURN {
             let slice = store.expunge(ExpungeRequest {
