@@ -68,7 +68,7 @@ impl SnsCertificates {
             None => self.fetch(url).await?,
         };
         let algorithm = match version {
-            SnsSignatureVersion::One => &signature::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY,
+            SnsSignatureVersion::One => &signature::RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY,
             SnsSignatureVersion::Two => &signature::RSA_PKCS1_2048_8192_SHA256,
         };
         UnparsedPublicKey::new(algorithm, key)

@@ -8,7 +8,7 @@ use crate::{
     error::StoreError,
     inbound::claim::ids,
     record::SentThrough,
-    sql::{Row, SqlSession, SqlText, Value, multi_row::MultiRow},
+    sql::{Row, SqlSession, Value, multi_row::MultiRow},
 };
 
 static BY_PROVIDER_ID: MultiRow = MultiRow::new(
@@ -20,7 +20,7 @@ static BY_UID: MultiRow =
     MultiRow::new("SELECT uid, account, provider_message_id FROM attempt WHERE uid IN (", 1, ")");
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<SqlText> {
+pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     vec![BY_PROVIDER_ID.sample().into(), BY_UID.sample().into()]
 }
 

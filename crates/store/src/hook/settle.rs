@@ -15,7 +15,7 @@ use crate::{
     journal::EventJournal,
     record::ProviderEventResult,
     sql::{
-        SqlSession, SqlText,
+        SqlSession,
         multi_row::{MultiRow, MultiRowSql},
         values,
     },
@@ -59,7 +59,7 @@ static SETTLE: MultiRowSql = MultiRowSql {
 };
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<SqlText> {
+pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     vec![LOCK.sample(), SETTLE.sample()]
 }
 
