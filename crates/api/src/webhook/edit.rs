@@ -26,7 +26,8 @@ pub(crate) struct WebhookRequest {
     /// The events: a list of names, or `["*"]` (default) for all.
     #[schema(example = json!(["email.sent", "email.failed", "email.bounced"]))]
     events: Option<Vec<String>>,
-    /// The format of its calls: `postway` (default), or `resend` for receivers that were written for Resend.
+    /// The format of its calls: `postway` (default), or `resend` or `postmark` for receivers that were
+    /// written for them.
     #[schema(example = "postway")]
     form: Option<String>,
     /// The purpose, at most 500 characters.

@@ -24,16 +24,19 @@ pub enum SubscriberKind {
     Sync = 3,
     /// One signed call for each event, in the words of Resend.
     ResendWebhook = 4,
+    /// One signed call for each event, in the words of Postmark.
+    PostmarkWebhook = 5,
 }
 
 impl SubscriberKind {
     /// Every value.
-    pub const ALL: [Self; 4] = [Self::Webhook, Self::Callback, Self::Sync, Self::ResendWebhook];
+    pub const ALL: [Self; 5] =
+        [Self::Webhook, Self::Callback, Self::Sync, Self::ResendWebhook, Self::PostmarkWebhook];
 
     /// The word users see.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Webhook | Self::ResendWebhook => "webhook",
+            Self::Webhook | Self::ResendWebhook | Self::PostmarkWebhook => "webhook",
             Self::Callback => "callback",
             Self::Sync => "sync",
         }

@@ -12,17 +12,20 @@ pub enum WebhookForm {
     Postway,
     /// Resend's.
     Resend,
+    /// Postmark's.
+    Postmark,
 }
 
 impl WebhookForm {
     /// Every value.
-    pub const ALL: [Self; 2] = [Self::Postway, Self::Resend];
+    pub const ALL: [Self; 3] = [Self::Postway, Self::Resend, Self::Postmark];
 
     /// The word users see.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Postway => "postway",
             Self::Resend => "resend",
+            Self::Postmark => "postmark",
         }
     }
 
@@ -36,6 +39,7 @@ impl WebhookForm {
         match self {
             Self::Postway => SubscriberKind::Webhook,
             Self::Resend => SubscriberKind::ResendWebhook,
+            Self::Postmark => SubscriberKind::PostmarkWebhook,
         }
     }
 
@@ -44,6 +48,7 @@ impl WebhookForm {
         match self {
             Self::Postway => event_name(kind, deferred),
             Self::Resend => resend_name(kind, deferred),
+            Self::Postmark => postmark_name(kind),
         }
     }
 
@@ -115,6 +120,46 @@ fn resend_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
     })
 }
 
+/// The type of record of an event in Postmark's form.
+fn postmark_name(kind: EventKind) -> Option<&'static str> {
+    Some(match kind {
+        EventKind::Delivered | EventKind::PecDelivered => "Delivery",
+        EventKind::Bounced | EventKind::RecipientFailed | EventKind::PecFailed | EventKind::Failed => {
+            "Bounce"
+        }
+        EventKind::Complained => "SpamComplaint",
+        EventKind::Opened => "Open",
+        EventKind::Clicked => "Click",
+        EventKind::Unsubscribed | EventKind::Resubscribed => "SubscriptionChange",
+        EventKind::Accepted
+        | EventKind::Validated
+        | EventKind::Invalid
+        | EventKind::Ready
+        | EventKind::Scheduled
+        | EventKind::Sending
+        | EventKind::Sent
+        | EventKind::InDoubt
+        | EventKind::Resent
+        | EventKind::Resolved
+        | EventKind::Cancelled
+        | EventKind::Expired
+        | EventKind::Suppressed
+        | EventKind::Replayed
+        | EventKind::Delayed
+        | EventKind::AutoReplied
+        | EventKind::PecAccepted
+        | EventKind::PecTakenOver
+        | EventKind::PecTimeout
+        | EventKind::Notifying
+        | EventKind::Notified
+        | EventKind::Received
+        | EventKind::UnprovenReport
+        | EventKind::Captured
+        | EventKind::Validating
+        | EventKind::Replied => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,6 +184,11 @@ mod tests {
         for name in WebhookForm::Resend.names() {
             assert!(WebhookForm::Resend.ours(name).count() > 0, "{name}");
         }
+        assert_eq!(
+            WebhookForm::Postmark.names(),
+            ["Bounce", "Click", "Delivery", "Open", "SpamComplaint", "SubscriptionChange"]
+        );
+        assert_eq!(WebhookForm::Postmark.theirs("email.sent"), None);
         assert_eq!(WebhookForm::Postway.names().len(), event_names().count());
     }
 }

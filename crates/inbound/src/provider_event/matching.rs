@@ -1,9 +1,9 @@
 //! Finds the messages that events are about: by the provider's id of the mail, and then by our own id. Two
 //! reads serve all events of a claim.
 //!
-//! An event is believed about messages of the hook's tenant that the hook's account sent, and about no others:
-//! whoever has the keys of one account must not speak for another. A message that is still being sent has no
-//! attempt on record, so its event finds it later.
+//! An event is believed about messages of the hook's tenant that the hook's account sent, and about no
+//! others: whoever has the keys of one account must not speak for another. A message that is still being sent
+//! has no attempt on record, so its event finds it later.
 
 use std::collections::{HashMap, HashSet};
 

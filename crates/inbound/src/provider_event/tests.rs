@@ -1,4 +1,5 @@
-//! Events against the store in memory: which message they find, what they change, and that they change it once.
+//! Events against the store in memory: which message they find, what they change, and that they change it
+//! once.
 
 use std::sync::Arc;
 

@@ -60,19 +60,23 @@ pub fn is_sendgrid_key(text: &str) -> bool {
     signature::ParsedPublicKey::new(&signature::ECDSA_P256_SHA256_ASN1, der).is_ok()
 }
 
+/// The proof in a call of Mailgun.
+#[derive(Deserialize)]
+struct SignedMailgunCall {
+    signature: MailgunSignature,
+}
+
+#[derive(Deserialize)]
+struct MailgunSignature {
+    timestamp: String,
+    token: String,
+    signature: String,
+}
+
 /// Mailgun: HMAC-SHA256 over timestamp and token. It does not cover the body, so the token counts once.
 pub(super) fn check_mailgun(key: &str, body: &[u8], now: Time) -> Result<String, HookRefusal> {
-    #[derive(Deserialize)]
-    struct Signed {
-        signature: MailgunSignature,
-    }
-    #[derive(Deserialize)]
-    struct MailgunSignature {
-        timestamp: String,
-        token: String,
-        signature: String,
-    }
-    let Signed { signature: MailgunSignature { timestamp, token, signature } } = split::read(body)?;
+    let SignedMailgunCall { signature: MailgunSignature { timestamp, token, signature } } =
+        split::read(body)?;
     let expected = hmac::sign(&hmac_key(key.as_bytes())?, format!("{timestamp}{token}").as_bytes());
     let hex: String = expected.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     same(&hex, &signature.to_ascii_lowercase())?;

@@ -37,48 +37,49 @@ pub(super) struct SplitEvent {
     pub raw: String,
 }
 
+/// The ids that an event may have; the first that its provider gives.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ProviderEventIds {
+    sg_event_id: Option<String>,
+    id: Option<String>,
+}
+
+/// A call of Mailgun.
+#[derive(Deserialize)]
+struct MailgunCall<'a> {
+    #[serde(borrow, rename = "event-data")]
+    event: &'a RawValue,
+}
+
+/// A call in the generic form.
+#[derive(Deserialize)]
+struct EventListCall<'a> {
+    #[serde(borrow, default)]
+    events: Option<Vec<&'a RawValue>>,
+}
+
+fn ids(raw: &str) -> ProviderEventIds {
+    serde_json::from_str(raw).unwrap_or_default()
+}
+
 /// SendGrid: a list of events, each with `sg_event_id`.
 pub(super) fn sendgrid(body: &[u8]) -> Result<SplitCall, HookRefusal> {
-    #[derive(Default, Deserialize)]
-    struct NamedEvent {
-        #[serde(default)]
-        sg_event_id: Option<String>,
-    }
     let events: Vec<&RawValue> = read(body)?;
-    each(&events, |raw| serde_json::from_str::<NamedEvent>(raw).ok()?.sg_event_id)
+    each(&events, |raw| ids(raw).sg_event_id)
 }
 
 /// Mailgun: one event, with an id, beside a signature whose token counts once.
 pub(super) fn mailgun(body: &[u8], token: String) -> Result<SplitCall, HookRefusal> {
-    #[derive(Deserialize)]
-    struct Reported<'a> {
-        #[serde(borrow, rename = "event-data")]
-        event: &'a RawValue,
-    }
-    #[derive(Deserialize)]
-    struct NamedEvent {
-        #[serde(default)]
-        id: Option<String>,
-    }
-    let Reported { event } = read(body)?;
-    let split = each(&[event], |raw| serde_json::from_str::<NamedEvent>(raw).ok()?.id)?;
+    let MailgunCall { event } = read(body)?;
+    let split = each(&[event], |raw| ids(raw).id)?;
     Ok(SplitCall { once: Some(token.into_bytes()), ..split })
 }
 
 /// The generic form: `{"events": […]}`, each with an `id`, or one event alone.
 pub(super) fn list(body: &[u8]) -> Result<SplitCall, HookRefusal> {
-    #[derive(Deserialize)]
-    struct Reported<'a> {
-        #[serde(borrow, default)]
-        events: Option<Vec<&'a RawValue>>,
-    }
-    #[derive(Deserialize)]
-    struct NamedEvent {
-        #[serde(default)]
-        id: Option<String>,
-    }
-    let id = |raw: &str| serde_json::from_str::<NamedEvent>(raw).ok()?.id;
-    match read::<Reported<'_>>(body)?.events {
+    let id = |raw: &str| ids(raw).id;
+    match read::<EventListCall<'_>>(body)?.events {
         Some(events) => each(&events, id),
         None => each(&[read(body)?], id),
     }

@@ -7,6 +7,7 @@ mod client_sync;
 mod context;
 mod http_call;
 mod payload;
+mod postmark_form;
 mod resend_form;
 mod webhook;
 
@@ -29,7 +30,7 @@ pub(crate) async fn deliver(context: &DeliveryContext, batch: &NotificationBatch
         match &batch.target.access {
             Err(reason) => Ok(unreachable_at(context, batch, reason)),
             Ok(access) => match batch.target.kind() {
-                SubscriberKind::Webhook | SubscriberKind::ResendWebhook => {
+                SubscriberKind::Webhook | SubscriberKind::ResendWebhook | SubscriberKind::PostmarkWebhook => {
                     webhook::deliver(context, batch, access).await
                 }
                 SubscriberKind::Callback => callback::deliver(context, batch, access).await,

@@ -19,7 +19,7 @@ use super::{
     context::{DeliveryContext, read_message, verdict},
     http_call::{self, FinishedCall, LOGGED_BYTES_MAX},
     payload::{WebhookEnvelope, WebhookMessage, received, unwritable},
-    resend_form,
+    postmark_form, resend_form,
 };
 use crate::{
     notification::{
@@ -90,6 +90,13 @@ async fn body(
     let Some(name) = form.event_name(event.kind, deferred) else {
         return Ok(Err(NotificationVerdict::Pointless));
     };
+    if form == WebhookForm::Postmark {
+        let Some((snapshot, event)) = read_message(context, leased).await? else {
+            return Ok(Err(NotificationVerdict::Gone));
+        };
+        let body = postmark_form::message_body(&snapshot, &event);
+        return Ok(body.map(|body| body.to_string()).ok_or(NotificationVerdict::Pointless));
+    }
     if form == WebhookForm::Resend {
         let body = match event.kind {
             EventKind::Received => resend_form::received_body(event),
@@ -215,6 +222,7 @@ fn test_body(subscriber: &Subscriber, form: WebhookForm, now: Time) -> String {
             json!({ "type": "webhook.test", "timestamp": now, "sequence": 0, "data": data })
         }
         WebhookForm::Resend => resend_form::test_body(data, now),
+        WebhookForm::Postmark => postmark_form::test_body(now),
     };
     body.to_string()
 }

@@ -41,7 +41,7 @@ struct DeliveryBounds {
 fn bounds(kind: SubscriberKind) -> DeliveryBounds {
     let slots = CALLS_PER_SUBSCRIBER;
     match kind {
-        SubscriberKind::Webhook | SubscriberKind::ResendWebhook => {
+        SubscriberKind::Webhook | SubscriberKind::ResendWebhook | SubscriberKind::PostmarkWebhook => {
             DeliveryBounds { slots, batch: 1, window: 256 }
         }
         SubscriberKind::Callback => DeliveryBounds { slots, batch: CALLBACK_MESSAGES_MAX, window: slots },

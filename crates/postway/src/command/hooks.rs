@@ -65,8 +65,8 @@ pub struct HookSetArgs {
     /// Postmark: the user name [default: postway]
     #[arg(long)]
     username: Option<String>,
-    /// A file with the secret that proves calls (`-`: standard input): Mailgun's signing key, Resend's signing
-    /// secret. For Postmark and http one is made and printed when it is absent
+    /// A file with the secret that proves calls (`-`: standard input): Mailgun's signing key, Resend's
+    /// signing secret. For Postmark and http one is made and printed when it is absent
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
 }

@@ -74,7 +74,7 @@ pub struct WebhookFieldArgs {
     #[arg(long = "event", value_name = "NAME")]
     events: Vec<String>,
     /// The format of its calls
-    #[arg(long, value_parser = ["postway", "resend"])]
+    #[arg(long, value_parser = ["postway", "resend", "postmark"])]
     form: Option<String>,
     /// What it is for
     #[arg(long)]

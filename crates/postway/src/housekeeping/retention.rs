@@ -28,8 +28,8 @@ const SLICES_IN_TURN: u32 = 20;
 const JOURNAL_MIN: Duration = Duration::from_secs(TenantSettings::REPORT_RETENTION_SECONDS);
 const JOURNAL_MAX: Duration = Duration::from_secs(90 * 86_400);
 
-/// Reported events are kept at least this long, because a row is also the memory that its event came: longer than a
-/// signed call of any provider is accepted, which is two days.
+/// Reported events are kept at least this long, because a row is also the memory that its event came: longer
+/// than a signed call of any provider is accepted, which is two days.
 const PROVIDER_EVENTS_MIN: Duration = Duration::from_secs(7 * 86_400);
 
 /// The position of the rounds among the tenants.

@@ -1,5 +1,5 @@
-//! The inbound subsystem of this process: the loop that watches mailboxes, the loop that processes their mail,
-//! and the loop that processes what providers report.
+//! The inbound subsystem of this process: the loop that watches mailboxes, the loop that processes their
+//! mail, and the loop that processes what providers report.
 
 use std::{path::Path, sync::Arc};
 

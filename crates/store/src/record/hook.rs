@@ -25,7 +25,8 @@ pub struct NewProviderEvent {
     pub uid: MessageUid,
     /// The digest of tenant, account and the event's identity. An event that came before is not stored again.
     pub digest: [u8; 32],
-    /// The digest of what the call may use once, such as a signed token. A second event with it is not stored.
+    /// The digest of what the call may use once, such as a signed token. A second event with it is not
+    /// stored.
     pub once: Option<[u8; 32]>,
     /// Its JSON as the provider wrote it.
     pub raw: Bytes,

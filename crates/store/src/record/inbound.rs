@@ -250,8 +250,9 @@ pub struct InboundMailResult {
     pub received: Option<String>,
 }
 
-/// What an inbound mail, or an event that a provider reported, says about a sent message. If the message has been removed, only the suppression is
-/// written. If the same mail has said so before, because it is processed again, nothing is written.
+/// What an inbound mail, or an event that a provider reported, says about a sent message. If the message has
+/// been removed, only the suppression is written. If the same mail has said so before, because it is
+/// processed again, nothing is written.
 #[derive(Clone, Debug)]
 pub struct MessageFinding {
     /// The message.

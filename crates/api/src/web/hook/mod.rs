@@ -26,8 +26,9 @@ const TOKEN_BYTES_MAX: usize = 128;
 
 /// Report events of mail
 ///
-/// For providers, in their own form: SES through SNS, SendGrid, Mailgun, Postmark, Resend, or the documented JSON of
-/// `http`. A call must be signed as the account's hook says. 200 means that its events are stored. No key is needed.
+/// For providers, in their own form: SES through SNS, SendGrid, Mailgun, Postmark, Resend, or the documented
+/// JSON of `http`. A call must be signed as the account's hook says. 200 means that its events are stored. No
+/// key is needed.
 #[utoipa::path(
     post,
     path = "/hooks/{provider}/{token}",

@@ -1,8 +1,8 @@
 //! Slows down wrong calls of hooks.
 //!
 //! An unknown token costs a read of one row, and a wrong signature the computation of one. Providers call for
-//! many customers from few addresses, so a wrong signature counts for its own hook alone: one customer's wrong
-//! key must not hold up the events of others. The memory is bounded.
+//! many customers from few addresses, so a wrong signature counts for its own hook alone: one customer's
+//! wrong key must not hold up the events of others. The memory is bounded.
 
 use std::{
     sync::{Mutex, PoisonError},

@@ -120,7 +120,7 @@ macro_rules! migrations {
         // mail would go to readers who left a stream, and the events about it cannot be read. Before 18, a
         // key could send from and to addresses it may not. Step 19 adds what older programs
         // leave empty; mail that they accept is moved to lanes that newer ones find. Before 23, `opened` and
-        // `clicked` are unknown, and a history with one cannot be read.
+        // `clicked` and webhooks in Postmark's form are unknown, and a history with one cannot be read.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),

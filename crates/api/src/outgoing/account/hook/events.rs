@@ -30,8 +30,8 @@ pub(crate) struct ReportedEventView {
     /// The provider.
     #[schema(example = "sendgrid")]
     provider: &'static str,
-    /// `waiting` and `leased` while its message is searched for; then `applied`, `ignored` (it says nothing that is
-    /// recorded), `unmatched` (no message of this account within an hour) or `dead`.
+    /// `waiting` and `leased` while its message is searched for; then `applied`, `ignored` (it says nothing
+    /// that is recorded), `unmatched` (no message of this account within an hour) or `dead`.
     #[schema(example = "applied")]
     status: &'static str,
     /// What it says, in the word of a message's event.
@@ -90,7 +90,8 @@ pub(crate) struct ReportedEventList {
 
 /// List what a provider reported
 ///
-/// The newest first, kept for at least a week: which message each event was about, and why one was not applied.
+/// The newest first, kept for at least a week: which message each event was about, and why one was not
+/// applied.
 #[utoipa::path(
     get,
     path = "/v1/accounts/{id}/hook/events",

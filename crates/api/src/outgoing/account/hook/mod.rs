@@ -60,8 +60,9 @@ fn url_of(app: &AppState, provider: HookProvider, token: &str) -> String {
 
 /// Create or change an account's hook
 ///
-/// The address to which the account's provider reports deliveries, bounces, complaints, opens and clicks. A new hook is
-/// answered with its `url`, which is shown only once; a change keeps it. Secrets that are left out stay.
+/// The address to which the account's provider reports deliveries, bounces, complaints, opens and clicks. A
+/// new hook is answered with its `url`, which is shown only once; a change keeps it. Secrets that are left
+/// out stay.
 #[utoipa::path(
     put,
     path = "/v1/accounts/{id}/hook",
@@ -194,8 +195,8 @@ pub(crate) async fn show(
 
 /// Replace a hook's URL
 ///
-/// The new `url` is shown only once. The earlier one stops within a second on every node: give the new one to the provider
-/// at once, which repeats what was refused meanwhile.
+/// The new `url` is shown only once. The earlier one stops within a second on every node: give the new one to
+/// the provider at once, which repeats what was refused meanwhile.
 #[utoipa::path(
     post,
     path = "/v1/accounts/{id}/hook/rotate",

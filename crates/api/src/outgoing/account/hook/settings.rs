@@ -30,7 +30,8 @@ pub(crate) struct ProviderHookRequest {
     public_key: Option<String>,
     /// Postmark: the user name; `postway` when absent.
     username: Option<String>,
-    /// Mailgun: the HTTP webhook signing key. Resend: the signing secret. Postmark and `http`: made here when absent.
+    /// Mailgun: the HTTP webhook signing key. Resend: the signing secret. Postmark and `http`: made here when
+    /// absent.
     secret: Option<String>,
     /// Change it only if this is its version.
     version: Option<i64>,
