@@ -86,6 +86,8 @@ pub async fn print() -> anyhow::Result<()> {
         proxy: None,
         all_tenants: false,
         attempts_max: 3,
+        addresses: Vec::new(),
+        authserv_id: None,
         on_doubt: None,
         mail_bytes_max: None,
     };

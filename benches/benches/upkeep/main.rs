@@ -13,7 +13,7 @@ mod retention;
 mod work;
 
 use anyhow::Context;
-use postway_store::{IntakeStore as _, record::AccountKey};
+use postway_store::record::AccountKey;
 
 const TENANTS: &str = "1,30,1000";
 const MESSAGES: usize = 20_000;

@@ -19,7 +19,7 @@ use crate::{
     message::feed::WaitingReaders,
     observe::metrics::MetricsAccess,
     outgoing::account::{probe::AccountProbe, unopened::UnopenedSecrets},
-    web::unsubscribe::ReaderRateLimit,
+    web::{hook::HookThrottle, unsubscribe::ReaderRateLimit},
 };
 
 /// What the binary hands over to build the API.
@@ -73,6 +73,7 @@ pub(crate) struct AppState {
     pub(crate) waiting_readers: WaitingReaders,
     pub(crate) verify_rate_limit: VerifyRateLimit,
     pub(crate) reader_rate_limit: ReaderRateLimit,
+    pub(crate) hook_throttle: HookThrottle,
     pub(crate) body_budget: BodyBudget,
     tenants: KnownTenants,
 }
@@ -118,6 +119,7 @@ impl AppState {
             waiting_readers: WaitingReaders::default(),
             verify_rate_limit: VerifyRateLimit::default(),
             reader_rate_limit: ReaderRateLimit::default(),
+            hook_throttle: HookThrottle::default(),
             body_budget,
             tenants,
         }

@@ -21,6 +21,7 @@ mod accept;
 mod budget;
 mod cache;
 mod fetch;
+mod hook;
 mod json;
 mod limits;
 pub mod outbox;
@@ -43,6 +44,9 @@ pub use accept::{
 };
 pub use budget::{FairBudget, FairShare, run_heavy};
 pub use fetch::{AttachmentFolder, FetchConfig};
+pub use hook::{
+    EVENTS_MAX, HOOK_BYTES_MAX, HookCall, HookDoor, HookRefusal, is_sendgrid_key, is_standard_secret,
+};
 pub use json::{JsonBounds, JsonReadError, read_object, read_object_except};
 pub use limits::{IDEMPOTENCY_KEY_CHARS_MAX, IntakeLimits, VARIABLES};
 pub use prepare::{FETCH_DELAY_MAX, MessagePreparer, MessagesInPreparation};

@@ -19,6 +19,7 @@ mod durable_write;
 mod engine;
 pub mod error;
 mod failpoint;
+mod hook;
 mod inbound;
 mod journal;
 mod nodes;
@@ -41,8 +42,8 @@ pub use durable_write::until_durable;
 pub use error::StoreError;
 pub use nodes::liveness::{self as roster, LivenessRoster};
 pub use port::{
-    BlobNameStore, CatalogueStore, DirectoryStore, InboundStore, IntakeStore, NodeStore, OperationStore,
-    PreparationStore, Read, ReportStore, RetentionStore, Store, StreamStore, WorkStore,
+    BlobNameStore, CatalogueStore, DirectoryStore, HookStore, InboundStore, IntakeStore, NodeStore,
+    OperationStore, PreparationStore, Read, ReportStore, RetentionStore, Store, StreamStore, WorkStore,
 };
 pub use queue::hand_over as handover;
 pub use reading::blocked_by::{self as holds, MessageBlockers};

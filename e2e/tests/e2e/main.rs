@@ -59,6 +59,7 @@ mod postmark_clients;
 mod power_cut;
 mod preparation_kill;
 mod provider;
+mod provider_events;
 mod reception;
 mod reference;
 mod reference_000;

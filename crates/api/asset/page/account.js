@@ -6,6 +6,7 @@ import { accountBody, accountFields } from "../part/account_fields.js";
 import { Badge, Switched } from "../part/badge.js";
 import { Button } from "../part/button.js";
 import { edit } from "../part/dialog.js";
+import { Hook } from "../part/hook.js";
 import { Icon } from "../part/icon.js";
 import { Loaded, useLoad } from "../part/load.js";
 import { showSteps } from "../part/steps.js";
@@ -92,5 +93,6 @@ function Shown({ one, path, changed }) {
       ["Tries after", one.retry.delays_s.map((seconds) => `${seconds} s`).join(", ")],
       ["Changed", html`<${When} at=${one.updated_at} />`],
     ]} />
+    ${one.kind !== "sandbox" && html`<${Hook} path=${path} />`}
   `;
 }

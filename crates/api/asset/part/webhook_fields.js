@@ -2,7 +2,7 @@
 
 const EVENTS = [
   ..."accepted deferred sent failed recipient_failed invalid in_doubt resent resolved replayed cancelled".split(" "),
-  ..."expired suppressed delivered delayed bounced complained auto_replied unproven_report received".split(" "),
+  ..."expired suppressed delivered delayed bounced complained auto_replied unproven_report received opened clicked".split(" "),
 ];
 
 export const webhookFields = () => [

@@ -16,8 +16,8 @@ use super::{CompatApi, CompatConfig, error_style::LenientRouter, routes::CompatR
 use crate::{http::fallback, state::SharedState};
 
 /// The prefixes of our own paths.
-const OURS: [&str; 9] =
-    ["v1", "health", "metrics", "docs", "openapi.json", "assets", "files", "compat", "unsubscribe"];
+const OURS: [&str; 10] =
+    ["v1", "health", "metrics", "docs", "openapi.json", "assets", "files", "compat", "unsubscribe", "hooks"];
 
 /// The compatibility APIs, for requests that no route matched.
 #[derive(Clone)]

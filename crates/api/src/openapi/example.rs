@@ -43,6 +43,9 @@ fn example_for(operation: &str) -> Option<Value> {
             "password": "correct horse battery staple", "max_connections": 5,
         }),
         "changeAccount" => json!({"limits": {"per_hour": 1_000}, "on_doubt": "hold"}),
+        "putAccountHook" => json!({
+            "provider": "ses", "topics": ["arn:aws:sns:eu-west-1:123456789012:mail-events"],
+        }),
         "testAccount" => json!({"to": "ada@example.net", "from": "shop@example.com"}),
         "createTemplate" | "putTemplate" => json!({
             "name": "welcome", "subject": "Welcome, {{ name }}", "html": "<p>Hello {{ name }}</p>",

@@ -37,7 +37,7 @@ use crate::{
     observe::{account_history, health, metrics, overview, queue_stats},
     outgoing::{account, batch, dkim, recipient, stream, suppression, template},
     state::SharedState,
-    web::{linked_file, unsubscribe},
+    web::{hook, linked_file, unsubscribe},
     webhook,
 };
 
@@ -123,6 +123,10 @@ pub(crate) fn routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(account::pause::activate))
         .routes(routes!(account::probe::test))
         .routes(routes!(account::secrets::rotate))
+        .routes(routes!(account::hook::put, account::hook::show, account::hook::delete))
+        .routes(routes!(account::hook::rotate))
+        .routes(routes!(account::hook::events::list))
+        .routes(routes!(hook::report))
         .routes(routes!(batch::list))
         .routes(routes!(batch::show))
         .routes(routes!(batch::suspend))

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use postway_domain::{
-    AccountKind, EventKind, MessageState, RecipientStatus,
+    AccountKind, EventKind, HookProvider, MessageState, ProviderEventState, RecipientStatus,
     inbound::{InboundState, outcome_rank},
     key::KeyScope,
     subscriber::event_names,
@@ -84,6 +84,14 @@ fn lists() -> Vec<WordList> {
             used_by: &["listInbound?status", "InboundSummary.status"],
         },
         list(&["no_match", "dead", "routed"], &["InboundReplayRequest.status"]),
+        WordList {
+            words: HookProvider::ALL.iter().map(|provider| provider.as_str()).collect(),
+            used_by: &["ProviderHookRequest.provider", "ProviderHook.provider", "ReportedEvent.provider"],
+        },
+        WordList {
+            words: ProviderEventState::ALL.iter().map(|state| state.as_str()).collect(),
+            used_by: &["listAccountHookEvents?status", "ReportedEvent.status"],
+        },
         list(
             &["bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"],
             &["listInbound?kind", "InboundReplayRequest.kind", "InboundSummary.kind"],

@@ -80,6 +80,7 @@ const FILES: &[(&str, &[u8])] = files![
     "part/first_mail.js",
     "part/form.js",
     "part/frame.js",
+    "part/hook.js",
     "part/icon.js",
     "part/keyboard.js",
     "part/load.js",

@@ -2,5 +2,6 @@
 //! files behind signed links.
 
 pub(crate) mod dashboard;
+pub(crate) mod hook;
 pub(crate) mod linked_file;
 pub(crate) mod unsubscribe;

@@ -26,8 +26,8 @@ pub(crate) struct WebhookRequest {
     /// The events: a list of names, or `["*"]` (default) for all.
     #[schema(example = json!(["email.sent", "email.failed", "email.bounced"]))]
     events: Option<Vec<String>>,
-    /// The format of its calls: `postway` (default), `resend` for receivers that were written for Resend, or
-    /// `postmark` for receivers of Postmark's inbound webhook.
+    /// The format of its calls: `postway` (default), or `resend` or `postmark` for receivers that were
+    /// written for them.
     #[schema(example = "postway")]
     form: Option<String>,
     /// The purpose, at most 500 characters.

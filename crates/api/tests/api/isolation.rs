@@ -53,6 +53,7 @@ pub async fn state_of_first(api: &Api) -> Vec<Value> {
         "/v1/statistics".to_owned(),
         "/v1/dead-letters".to_owned(),
         "/v1/tenants/default".to_owned(),
+        "/v1/accounts/first-relay/hook".to_owned(),
     ];
     paths.extend(MESSAGES.map(|id| format!("/v1/messages/{id}")));
     for path in paths {
@@ -100,6 +101,9 @@ pub async fn with_two_tenants() -> (Api, Made, String) {
     api.notify(NotificationState::Acknowledged, 200).await;
     let relay = json!({"id": "first-relay", "host": "first-smtp.example.com", "username": "u", "password": "first-secret"});
     api.post("/v1/accounts", relay).await.ok(201);
+    api.put("/v1/accounts/first-relay/hook", json!({"provider": "postmark", "username": "first-user"}))
+        .await
+        .ok(201);
     api.post("/v1/batches/first-batch/suspend", json!({})).await.ok(200);
     api.post("/v1/suppressions", json!({"address": "first-bob@example.net"})).await.ok(201);
     let scoped = json!({"pattern": "first-bob@example.net", "stream": "first-stream"});
@@ -197,6 +201,7 @@ fn body_of(operation: &str) -> String {
         "createAccount" => json!({"id": "first-relay", "host": "h.example"}),
         "changeAccount" | "replaceAccount" => json!({"host": "h.example"}),
         "testAccount" => json!({}),
+        "putAccountHook" => json!({"provider": "http"}),
         "createSuppression" => json!({"address": "first-bob@example.net", "note": "theirs"}),
         "changeSuppression" => json!({"note": "theirs"}),
         "importSuppressions" => return "first-bob@example.net,manual,theirs".to_owned(),

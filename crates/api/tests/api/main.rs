@@ -15,6 +15,7 @@ mod document;
 mod feed;
 mod find;
 mod forget;
+mod hook;
 mod inbound;
 mod isolation;
 mod isolation_doors;

@@ -98,6 +98,7 @@ async fn the_openapi_document_lists_every_route() {
     calls.sort();
     let expected = [
         "DELETE /v1/accounts/{id}",
+        "DELETE /v1/accounts/{id}/hook",
         "DELETE /v1/contacts/{id}",
         "DELETE /v1/dkim/{domain}/{selector}",
         "DELETE /v1/mailboxes/{id}",
@@ -120,6 +121,8 @@ async fn the_openapi_document_lists_every_route() {
         "GET /unsubscribe/{token}",
         "GET /v1/accounts",
         "GET /v1/accounts/{id}",
+        "GET /v1/accounts/{id}/hook",
+        "GET /v1/accounts/{id}/hook/events",
         "GET /v1/audit",
         "GET /v1/batches",
         "GET /v1/batches/{code}",
@@ -183,9 +186,11 @@ async fn the_openapi_document_lists_every_route() {
         "PATCH /v1/suppressions/{address}",
         "PATCH /v1/tenants/{id}",
         "PATCH /v1/webhooks/{id}",
+        "POST /hooks/{provider}/{token}",
         "POST /unsubscribe/{token}",
         "POST /v1/accounts",
         "POST /v1/accounts/{id}/activate",
+        "POST /v1/accounts/{id}/hook/rotate",
         "POST /v1/accounts/{id}/suspend",
         "POST /v1/accounts/{id}/test",
         "POST /v1/batches/{code}/activate",
@@ -234,6 +239,7 @@ async fn the_openapi_document_lists_every_route() {
         "POST /v1/webhooks/{id}/rotate",
         "POST /v1/webhooks/{id}/test",
         "PUT /v1/accounts/{id}",
+        "PUT /v1/accounts/{id}/hook",
         "PUT /v1/templates/{name}",
     ];
     assert_eq!(calls, expected);

@@ -201,6 +201,21 @@ async fn settings_may_be_written_in_every_form_that_the_document_has() {
         .await;
     stage.takes_back("PATCH", one, "/v1/accounts/b").await;
     stage.takes_back("PUT", one, "/v1/accounts/d").await;
+    let hook = "/v1/accounts/{id}/hook";
+    stage
+        .takes(
+            "PUT",
+            hook,
+            "/v1/accounts/a/hook",
+            [
+                json!({"provider": "ses", "topics": ["arn:aws:sns:eu-west-1:1:a"], "version": null}),
+                json!({"provider": "postmark", "username": "u", "secret": "s"}),
+            ],
+        )
+        .await;
+    stage
+        .refuses("PUT", hook, "/v1/accounts/a/hook", [json!({"provider": "sparkpost"}), json!({"url": "x"})])
+        .await;
 
     let (all, one) = ("/v1/tenants", "/v1/tenants/{id}");
     let remote = json!({"url": "https://x.example", "auth": {"type": "bearer", "token": "t"}});

@@ -55,6 +55,7 @@ async fn sendgrid_gets_fields_and_each_recipient_in_its_place() {
                 {"type": "text/plain", "value": "Hello"},
                 {"type": "text/html", "value": "<img src=\"cid:logo@x\">"},
             ],
+            "custom_args": {"postway_id": uid()},
             "headers": {"Message-ID": "<1@example.net>", "X-Tag": "spring"},
             "reply_to_list": [{"email": "desk@example.net"}],
             "attachments": [
@@ -82,6 +83,7 @@ async fn postmark_gets_fields_and_keeps_our_message_id() {
                 {"Name": "X-Tag", "Value": "spring"},
                 {"Name": "X-PM-KeepID", "Value": "true"},
             ],
+            "Metadata": {"postway_id": uid()},
             "Cc": "c@example.org",
             "Bcc": "hidden@example.org",
             "ReplyTo": "desk@example.net",
@@ -107,6 +109,7 @@ async fn resend_gets_fields_and_a_key_that_a_repeat_has_again() {
             "from": "\"Renée\" <renee@example.net>",
             "to": ["\"A, B\" <a@example.org>"],
             "subject": "Grüße",
+            "tags": [{"name": "postway_id", "value": uid()}],
             "cc": ["c@example.org"],
             "bcc": ["hidden@example.org"],
             "reply_to": ["desk@example.net"],
@@ -139,6 +142,7 @@ async fn mailgun_gets_the_mail_as_it_is_and_the_recipients_beside_it() {
     }
     assert!(body.contains(&format!("Content-Type: message/rfc822\r\n\r\n{RICH}\r\n--")), "{body}");
     assert_eq!(body.matches("name=\"to\"").count(), 3);
+    assert!(body.contains(&format!("name=\"v:postway_id\"\r\n\r\n{}\r\n", uid())), "{body}");
 }
 
 #[tokio::test]

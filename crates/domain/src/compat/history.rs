@@ -56,6 +56,8 @@ pub fn callback_progress_000(
             | EventKind::Validating
             | EventKind::Unsubscribed
             | EventKind::Resubscribed
+            | EventKind::Opened
+            | EventKind::Clicked
             | EventKind::Replied,
         )
         | None => CallbackProgress::NotBegun,
@@ -123,6 +125,8 @@ pub fn history_000(kind: EventKind, sense: EventConsequence) -> Option<&'static 
         | EventKind::Received
         | EventKind::Unsubscribed
         | EventKind::Resubscribed
+        | EventKind::Opened
+        | EventKind::Clicked
         | EventKind::Replied
         | EventKind::UnprovenReport => return None,
     })
@@ -178,6 +182,8 @@ pub fn event_004(kind: EventKind, sense: EventConsequence) -> Option<&'static st
         | EventKind::Received
         | EventKind::Unsubscribed
         | EventKind::Resubscribed
+        | EventKind::Opened
+        | EventKind::Clicked
         | EventKind::Replied
         | EventKind::UnprovenReport => return None,
     })
@@ -255,6 +261,8 @@ pub fn sense(events: &[MessageEvent], at: usize, state: MessageState) -> EventCo
                     | EventKind::Validating
                     | EventKind::Unsubscribed
                     | EventKind::Resubscribed
+                    | EventKind::Opened
+                    | EventKind::Clicked
                     | EventKind::Replied,
                 ),
                 _,
@@ -305,6 +313,8 @@ pub fn sense(events: &[MessageEvent], at: usize, state: MessageState) -> EventCo
                         | EventKind::Validating
                         | EventKind::Unsubscribed
                         | EventKind::Resubscribed
+                        | EventKind::Opened
+                        | EventKind::Clicked
                         | EventKind::Replied,
                     )
                     | None,
@@ -343,6 +353,8 @@ pub fn sense(events: &[MessageEvent], at: usize, state: MessageState) -> EventCo
         | EventKind::Validating
         | EventKind::Unsubscribed
         | EventKind::Resubscribed
+        | EventKind::Opened
+        | EventKind::Clicked
         | EventKind::Replied => EventConsequence::Plain,
     }
 }

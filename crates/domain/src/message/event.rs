@@ -106,6 +106,10 @@ event_kinds! {
     Resubscribed = 34, "resubscribed";
     /// A reply to it came.
     Replied = 35, "replied";
+    /// Its provider reports that a reader opened it.
+    Opened = 36, "opened";
+    /// Its provider reports that a reader followed a link of it.
+    Clicked = 37, "clicked";
 }
 
 /// One entry of a message's history.

@@ -24,7 +24,7 @@ pub enum SubscriberKind {
     Sync = 3,
     /// One signed call for each event, in the words of Resend.
     ResendWebhook = 4,
-    /// One signed call for each mail that was received, in the words of Postmark.
+    /// One signed call for each event, in the words of Postmark.
     PostmarkWebhook = 5,
 }
 
@@ -140,6 +140,8 @@ pub fn event_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
         EventKind::Unsubscribed => "email.unsubscribed",
         EventKind::Resubscribed => "email.resubscribed",
         EventKind::Replied => "email.replied",
+        EventKind::Opened => "email.opened",
+        EventKind::Clicked => "email.clicked",
         EventKind::Validating
         | EventKind::Validated
         | EventKind::Ready

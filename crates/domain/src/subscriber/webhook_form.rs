@@ -48,8 +48,7 @@ impl WebhookForm {
         match self {
             Self::Postway => event_name(kind, deferred),
             Self::Resend => resend_name(kind, deferred),
-            // Postmark names its events by the fields of the body; only inbound mail is delivered in its form.
-            Self::Postmark => (kind == EventKind::Received).then_some("email.received"),
+            Self::Postmark => postmark_name(kind),
         }
     }
 
@@ -95,6 +94,8 @@ fn resend_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
         EventKind::Failed | EventKind::Invalid | EventKind::Expired => "email.failed",
         EventKind::Suppressed => "email.suppressed",
         EventKind::Received => "email.received",
+        EventKind::Opened => "email.opened",
+        EventKind::Clicked => "email.clicked",
         EventKind::Validated
         | EventKind::Ready
         | EventKind::Scheduled
@@ -119,6 +120,46 @@ fn resend_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
     })
 }
 
+/// The type of record of an event in Postmark's form.
+fn postmark_name(kind: EventKind) -> Option<&'static str> {
+    Some(match kind {
+        EventKind::Delivered | EventKind::PecDelivered => "Delivery",
+        EventKind::Bounced | EventKind::RecipientFailed | EventKind::PecFailed | EventKind::Failed => {
+            "Bounce"
+        }
+        EventKind::Complained => "SpamComplaint",
+        EventKind::Opened => "Open",
+        EventKind::Clicked => "Click",
+        EventKind::Unsubscribed | EventKind::Resubscribed => "SubscriptionChange",
+        EventKind::Received => "Inbound",
+        EventKind::Accepted
+        | EventKind::Validated
+        | EventKind::Invalid
+        | EventKind::Ready
+        | EventKind::Scheduled
+        | EventKind::Sending
+        | EventKind::Sent
+        | EventKind::InDoubt
+        | EventKind::Resent
+        | EventKind::Resolved
+        | EventKind::Cancelled
+        | EventKind::Expired
+        | EventKind::Suppressed
+        | EventKind::Replayed
+        | EventKind::Delayed
+        | EventKind::AutoReplied
+        | EventKind::PecAccepted
+        | EventKind::PecTakenOver
+        | EventKind::PecTimeout
+        | EventKind::Notifying
+        | EventKind::Notified
+        | EventKind::UnprovenReport
+        | EventKind::Captured
+        | EventKind::Validating
+        | EventKind::Replied => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,12 +178,17 @@ mod tests {
     fn the_names_of_a_form_lead_to_ours_and_back() {
         let delayed: Vec<_> = WebhookForm::Resend.ours("email.delivery_delayed").collect();
         assert_eq!(delayed, ["email.deferred", "email.delayed"]);
-        assert_eq!(WebhookForm::Resend.ours("email.opened").count(), 0);
+        assert_eq!(WebhookForm::Resend.ours("email.queued").count(), 0);
         assert_eq!(WebhookForm::Resend.theirs("email.invalid"), Some("email.failed"));
         assert_eq!(WebhookForm::Resend.theirs("email.captured"), None);
         for name in WebhookForm::Resend.names() {
             assert!(WebhookForm::Resend.ours(name).count() > 0, "{name}");
         }
+        assert_eq!(
+            WebhookForm::Postmark.names(),
+            ["Bounce", "Click", "Delivery", "Inbound", "Open", "SpamComplaint", "SubscriptionChange"]
+        );
+        assert_eq!(WebhookForm::Postmark.theirs("email.sent"), None);
         assert_eq!(WebhookForm::Postway.names().len(), event_names().count());
     }
 }

@@ -126,6 +126,12 @@ fn one(
     }
 }
 
+/// The position of this address among the message's recipients.
+pub(crate) fn position_of(address: &str, traced: &TracedMessage) -> Option<u32> {
+    let at = traced.recipients.iter().position(|known| EmailAddress::is_same(known, address))?;
+    u32::try_from(at).ok()
+}
+
 /// The position of the recipient in the message, and whether the report names it. A report about an address
 /// that the message did not go to, as after forwarding, is attributed to the message's recipient if it has
 /// only one.
@@ -158,7 +164,7 @@ fn is_believed(proof: ReportProof, traced: &TracedMessage) -> bool {
     // The form is enough: which key signed it does not matter here, and old keys are deleted some day.
     let has_signed_path = || VerpAddress::read(&traced.sender).is_some_and(|path| path.uid() == traced.uid);
     match proof {
-        ReportProof::Verp | ReportProof::SharedVerp => true,
+        ReportProof::Verp | ReportProof::SharedVerp | ReportProof::Provider => true,
         ReportProof::PostwayId | ReportProof::MessageId => !has_signed_path(),
         ReportProof::ForeignMessageId | ReportProof::Recipient => false,
     }
@@ -167,7 +173,7 @@ fn is_believed(proof: ReportProof, traced: &TracedMessage) -> bool {
 /// How long a suppression on this proof lasts; `None` if it proves too little.
 fn suppression_term(proof: ReportProof) -> Option<SuppressionTerm> {
     match proof {
-        ReportProof::Verp => Some(SuppressionTerm::ForEver),
+        ReportProof::Verp | ReportProof::Provider => Some(SuppressionTerm::ForEver),
         ReportProof::SharedVerp | ReportProof::PostwayId | ReportProof::MessageId => {
             Some(SuppressionTerm::ForATime)
         }
@@ -186,7 +192,7 @@ fn is_meant(
     match position {
         Some((_, true)) => true,
         Some((_, false)) => {
-            matches!(proof, ReportProof::Verp | ReportProof::SharedVerp)
+            matches!(proof, ReportProof::Verp | ReportProof::SharedVerp | ReportProof::Provider)
                 || (kind == EventKind::Complained && reported.is_none())
         }
         None => false,

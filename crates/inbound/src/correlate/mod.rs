@@ -13,7 +13,7 @@
 //!
 //! A mailbox reports only on messages of its own tenant, unless an operator allowed all tenants.
 
-mod findings;
+pub(crate) mod findings;
 mod pec;
 mod reply;
 
@@ -67,6 +67,8 @@ pub(crate) enum ReportProof {
     ForeignMessageId,
     /// By the recipient and the time alone.
     Recipient,
+    /// By an event that the provider signed, about mail that its own account sent.
+    Provider,
 }
 
 impl ReportProof {
@@ -79,6 +81,7 @@ impl ReportProof {
             Self::MessageId => "message_id",
             Self::ForeignMessageId => "foreign_message_id",
             Self::Recipient => "recipient_only",
+            Self::Provider => "provider",
         }
     }
 }

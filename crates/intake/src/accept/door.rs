@@ -26,6 +26,7 @@ use super::{
 use crate::{
     budget::HeavyWork,
     fetch::{FetchConfig, FetchSlots, FileFetcher},
+    hook::HookDoor,
     limits::{IDEMPOTENCY_KEY_CHARS_MAX, IntakeLimits},
     refusal::Refusal,
 };
@@ -45,6 +46,7 @@ pub struct Door {
     pub(crate) link_key: FileLinkKey,
     pub(crate) refused: RefusedShares,
     pub(crate) virus_scanner: Option<Arc<VirusScanner>>,
+    hooks: HookDoor,
 }
 
 /// The parts that a door is made from.
@@ -84,6 +86,12 @@ impl Door {
                 Arc::clone(&depot),
                 limits.inline_bytes_max,
             ),
+            hooks: HookDoor::new(
+                Arc::clone(&store),
+                Arc::clone(&clock),
+                Arc::clone(&secret_key),
+                http.clone(),
+            ),
             fetcher: FileFetcher::new(http, fetch, Arc::clone(&clock)),
             fetch_slots: FetchSlots::default(),
             link_key: FileLinkKey::new(&secret_key),
@@ -94,6 +102,11 @@ impl Door {
             depot,
             limits,
         }
+    }
+
+    /// The way in for events that providers report.
+    pub fn hooks(&self) -> &HookDoor {
+        &self.hooks
     }
 
     /// The limits of what this door accepts.

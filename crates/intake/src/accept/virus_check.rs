@@ -36,8 +36,9 @@ pub enum VirusVerdict {
 impl Door {
     /// Scans mail with this scanner from now on.
     #[must_use]
-    pub fn with_virus_scanner(self, scanner: Option<Arc<VirusScanner>>) -> Self {
-        Self { virus_scanner: scanner, ..self }
+    pub fn with_virus_scanner(mut self, scanner: Option<Arc<VirusScanner>>) -> Self {
+        self.virus_scanner = scanner;
+        self
     }
 
     /// Scans a received mail, whatever it consists of.

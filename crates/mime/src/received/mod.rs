@@ -54,6 +54,9 @@ use weighing::ReportWeighing;
 /// How much of a mail is read: the report comes first, and the returned mail may be large.
 pub const INSPECTED_OCTETS_MAX: usize = 8 * 1024 * 1024;
 
+/// How much of a server's text is read where it comes alone.
+const DIAGNOSED_CHARS_MAX: usize = 4_000;
+
 /// Classifies a received mail.
 pub fn inspect(raw: &[u8]) -> ReceivedReport {
     let raw = bytes::normalise(raw, INSPECTED_OCTETS_MAX);
@@ -67,6 +70,15 @@ pub fn inspect_weighed(raw: &[u8]) -> WeighedReport {
     let mut weighing = ReportWeighing::default();
     let report = judge(&mail, &mut weighing);
     weighing.complete(&mail, report)
+}
+
+/// What a server's words say about a recipient, where they come in an event of a provider instead of a mail.
+pub fn diagnose(address: &str, action: ReportedAction, status: Option<&str>, words: &str) -> ReportFinding {
+    let words: String = words.chars().take(DIAGNOSED_CHARS_MAX).collect();
+    let mut finding = partial_finding::PartialFinding::new(address.to_owned(), words.as_bytes());
+    finding.action = Some(action);
+    finding.status = status.and_then(|status| diagnosis::EnhancedStatus::leading(status.as_bytes()));
+    finding.finish(b"")
 }
 
 fn judge(mail: &ReportMail<'_>, weighing: &mut ReportWeighing) -> ReceivedReport {

@@ -7,6 +7,7 @@ mod client_sync;
 mod context;
 mod http_call;
 mod payload;
+mod postmark_form;
 mod received_mail;
 mod resend_form;
 mod webhook;

@@ -117,8 +117,16 @@ fn event_details(snapshot: &MessageSnapshot, event: &MessageEvent) -> Option<(&'
         EventKind::Suppressed => {
             ("suppressed", json!({"message": why(), "type": "OnAccountSuppressionList"}))
         }
+        EventKind::Opened => ("open", reader_details(event)),
+        EventKind::Clicked => ("click", reader_details(event)),
         _ => return None,
     })
+}
+
+/// What a reader did, in Resend's names.
+fn reader_details(event: &MessageEvent) -> Value {
+    let said = particulars(event);
+    json!({"timestamp": event.at, "link": said["url"], "userAgent": said["user_agent"]})
 }
 
 /// Tags of the form `name:value` as an object; a tag without a colon gets an empty value.

@@ -21,6 +21,7 @@ use super::{
     context::{DeliveryContext, read_message, verdict},
     http_call::{self, FinishedCall, LOGGED_BYTES_MAX},
     payload::{WebhookEnvelope, WebhookMessage, unwritable},
+    postmark_form,
     received_mail::{self, ReceivedLinks},
     resend_form,
 };
@@ -109,8 +110,10 @@ async fn body(
             let body = resend_form::message_body(context, &snapshot, event, deferred).await?;
             Ok(body.map(|body| body.to_string()).ok_or(NotificationVerdict::Pointless))
         }
-        // Only inbound mail has this form.
-        WebhookForm::Postmark => Ok(Err(NotificationVerdict::Pointless)),
+        WebhookForm::Postmark => {
+            let body = postmark_form::message_body(&snapshot, &event);
+            Ok(body.map(|body| body.to_string()).ok_or(NotificationVerdict::Pointless))
+        }
     }
 }
 
@@ -237,7 +240,7 @@ fn test_body(subscriber: &Subscriber, form: WebhookForm, now: Time) -> String {
             json!({ "type": "webhook.test", "timestamp": now, "sequence": 0, "data": data })
         }
         WebhookForm::Resend => resend_form::test_body(data, now),
-        WebhookForm::Postmark => json!({ "MessageStream": "inbound", "Tag": "webhook.test", "Test": data }),
+        WebhookForm::Postmark => postmark_form::test_body(now),
     };
     body.to_string()
 }

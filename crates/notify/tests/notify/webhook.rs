@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postway_domain::{
-    EventKind::{Accepted, AutoReplied, Bounced, Ready, Scheduled, Sent},
+    EventKind::{Accepted, AutoReplied, Bounced, Clicked, Delivered, Ready, Scheduled, Sent, Unsubscribed},
     MessageState, MessageUid, SubscriberKind, Time,
     message::{AttemptOutcome, ScheduleReason},
 };
@@ -125,6 +125,55 @@ async fn a_webhook_in_the_form_of_resend_speaks_its_words() {
     let (id, stamp) = (calls[0].header("svix-id").unwrap(), gateway.now().as_seconds());
     let signed = signatures(&[WebhookSecret::parse(SECRET).unwrap()], id, stamp, &calls[0].body);
     assert_eq!(calls[0].header("svix-signature"), Some(&*signed));
+    gateway.close(room).await;
+}
+
+/// In the format of Postmark: one record for each event that it has.
+#[tokio::test]
+async fn a_webhook_in_the_form_of_postmark_speaks_its_words() {
+    let gateway = TestGateway::new().await;
+    let url = gateway.receiver.url("/hook");
+    gateway.webhook_of_kind(&tenant(), "hook", url, SubscriberKind::PostmarkWebhook).await;
+    gateway.receiver.serve("/hook", taken());
+    let said = |data: serde_json::Value| Some(data.to_string());
+    let to = "person-1@example.org";
+    let events = vec![
+        NewEvent { kind: Accepted, data: None },
+        NewEvent { kind: Sent, data: None },
+        NewEvent { kind: Delivered, data: said(json!({"recipient": to, "diagnostic": "250 OK"})) },
+        NewEvent { kind: Clicked, data: said(json!({"recipient": to, "url": "https://example.com/x"})) },
+        NewEvent {
+            kind: Bounced,
+            data: said(json!({"recipient": to, "type": "hard", "diagnostic": "no such user"})),
+        },
+        NewEvent { kind: Unsubscribed, data: said(json!({"recipient": to, "stream": "news"})) },
+    ];
+    let edit = |sample: sample::Sample| {
+        sample.content(|content| {
+            content.tags = vec!["receipt".to_owned()];
+            content.metadata = Some(r#"{"order":"1"}"#.to_owned());
+        })
+    };
+    let uid = gateway.message_of(1, events, edit).await;
+    let room = gateway.open(1);
+    gateway.all_told(&[uid]).await;
+
+    let bodies: Vec<_> = gateway.received("/hook").iter().map(json).collect();
+    let types: Vec<_> = bodies.iter().map(|body| body["RecordType"].as_str().unwrap()).collect();
+    assert_eq!(types, ["Delivery", "Click", "Bounce", "SubscriptionChange"]);
+    for body in &bodies {
+        assert_eq!((&body["MessageID"], &body["Tag"]), (&json!(uid), &json!("receipt")), "{body}");
+        assert_eq!((&body["Metadata"], &body["MessageStream"]), (&json!({"order": "1"}), &json!("outbound")));
+    }
+    assert_eq!((&bodies[0]["Recipient"], &bodies[0]["Details"]), (&json!(to), &json!("250 OK")));
+    assert_eq!(bodies[1]["OriginalLink"], "https://example.com/x");
+    let bounce = &bodies[2];
+    assert_eq!(
+        [&bounce["Type"], &bounce["TypeCode"], &bounce["Email"], &bounce["Details"], &bounce["Inactive"]],
+        [&json!("HardBounce"), &json!(1), &json!(to), &json!("no such user"), &json!(true)]
+    );
+    assert!(bounce["ID"].is_i64());
+    assert_eq!(bodies[3]["SuppressSending"], true);
     gateway.close(room).await;
 }
 

@@ -20,6 +20,7 @@ mod doctor;
 mod events;
 mod examples;
 mod history;
+mod hooks;
 mod inbound;
 mod inspect;
 mod keys;
@@ -126,6 +127,9 @@ enum PostwayCommand {
     /// List, suspend and activate batches
     #[command(subcommand)]
     Batches(batches::BatchesCommand),
+    /// Show, create, change and delete hooks: where providers report what happened to mail
+    #[command(subcommand)]
+    Hooks(hooks::HooksCommand),
     /// List, create, show, change and delete streams: kinds of mail that readers can unsubscribe from
     #[command(subcommand)]
     Streams(streams::StreamsCommand),
@@ -268,6 +272,7 @@ impl CommandLine {
             PostwayCommand::Accounts(command) => accounts::run(&context, *command).await,
             PostwayCommand::Secrets(command) => secrets::run(&context, command).await,
             PostwayCommand::Batches(command) => batches::run(&context, command).await,
+            PostwayCommand::Hooks(command) => hooks::run(&context, command).await,
             PostwayCommand::Streams(command) => streams::run(&context, command).await,
             PostwayCommand::Suppressions(command) => suppressions::run(&context, command).await,
             PostwayCommand::Webhooks(command) => webhooks::run(&context, command).await,

@@ -337,14 +337,19 @@ impl HousekeepingDuties {
         Ok(true)
     }
 
-    /// Takes back inbound mail from dead nodes and from leases past their expiry.
+    /// Takes back inbound mail and reported events from dead nodes and from leases past their expiry.
     async fn reclaim_inbound(&self) -> Result<Duration, StoreError> {
         let alive = self.membership.roster().alive();
         let taken = self.store.reclaim_inbound(&alive, self.clock.now(), ROUND_MESSAGES).await?;
         if taken > 0 {
             tracing::info!(mails = taken, "took back mail whose workers are gone");
         }
-        Ok(if taken < ROUND_MESSAGES { EVERY } else { Duration::ZERO })
+        let now = self.clock.now();
+        let events = self.store.reclaim_provider_events(&alive, now, ROUND_MESSAGES).await?;
+        if events > 0 {
+            tracing::info!(events, "took back reported events whose workers are gone");
+        }
+        Ok(if taken.max(events) < ROUND_MESSAGES { EVERY } else { Duration::ZERO })
     }
 
     /// Reports certified mail whose receipt has not arrived in time.

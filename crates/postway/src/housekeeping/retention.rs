@@ -37,6 +37,10 @@ const SLICES_IN_TURN: u32 = 20;
 const JOURNAL_MIN: Duration = Duration::from_secs(TenantSettings::REPORT_RETENTION_SECONDS);
 const JOURNAL_MAX: Duration = Duration::from_secs(90 * 86_400);
 
+/// Reported events are kept at least this long, because a row is also the memory that its event came: longer
+/// than a signed call of any provider is accepted, which is two days.
+const PROVIDER_EVENTS_MIN: Duration = Duration::from_secs(7 * 86_400);
+
 /// The position of the rounds among the tenants.
 pub struct RetentionRounds {
     /// Derives the key of the digests by which recipients of removed messages are still known.
@@ -121,6 +125,11 @@ impl RetentionRounds {
             let Some(age) = ages.get(&tenant.id) else { continue };
             if is_old(age.inbound) {
                 self.expunge_inbound(store, tenant, now, deadline).await?;
+            }
+            let before = now.minus(kept.max(PROVIDER_EVENTS_MIN));
+            if age.provider_event.is_some_and(|at| at < before) {
+                let removing = || store.expunge_provider_events(&tenant.id, before, SLICE);
+                self.left |= remove_slices(deadline, removing).await?;
             }
             if is_old(age.message) {
                 requests.push(self.request(tenant, kept, now));

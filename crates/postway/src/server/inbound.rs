@@ -1,12 +1,13 @@
-//! The inbound subsystem of this process: the loop that watches mailboxes, and the loop that processes their
-//! mail.
+//! The inbound subsystem of this process: the loop that watches mailboxes, the loop that processes their
+//! mail, and the loop that processes what providers report.
 
 use std::{path::Path, sync::Arc};
 
 use anyhow::Context as _;
 use postway_domain::{Clock, secret::SecretKey};
 use postway_inbound::{
-    FolderSource, ImapSource, MailProcessor, MailProcessorParts, Monitor, MonitorParts, TrustStore,
+    FolderSource, ImapSource, MailProcessor, MailProcessorParts, Monitor, MonitorParts,
+    ProviderEventProcessor, ProviderEventProcessorParts, TrustStore,
 };
 use postway_intake::Door;
 use postway_store::{Store, blob::BlobStorage};
@@ -17,7 +18,7 @@ use crate::cluster::{duties::NodeDuties, membership::ClusterMembership};
 /// The largest file of trusted certificates.
 const TRUST_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// What both loops are made of.
+/// What the loops are made of.
 pub struct InboundParts {
     /// The store.
     pub store: Arc<dyn Store>,
@@ -37,10 +38,11 @@ pub struct InboundParts {
     pub membership: Arc<ClusterMembership>,
 }
 
-/// Both loops.
+/// The loops.
 pub struct InboundLoops {
     monitor: Monitor,
     router: MailProcessor,
+    events: ProviderEventProcessor,
 }
 
 impl InboundLoops {
@@ -59,15 +61,21 @@ impl InboundLoops {
             incarnation: membership.roster().me(),
             poll: MailProcessorParts::POLL,
         });
+        let events = ProviderEventProcessor::new(ProviderEventProcessorParts {
+            store: store.clone(),
+            clock: clock.clone(),
+            incarnation: membership.roster().me(),
+            poll: ProviderEventProcessorParts::POLL,
+        });
         let node = Arc::new(NodeDuties(membership));
         let monitor =
             Monitor::new(MonitorParts { store, depot, clock, source, node, poll: MonitorParts::POLL });
-        Self { monitor, router }
+        Self { monitor, router, events }
     }
 
-    /// Runs both loops until they are stopped.
+    /// Runs the loops until they are stopped.
     pub async fn run(self, stop: CancellationToken) {
-        tokio::join!(self.monitor.run(stop.clone()), self.router.run(stop));
+        tokio::join!(self.monitor.run(stop.clone()), self.events.run(stop.clone()), self.router.run(stop));
     }
 }
 

@@ -6,7 +6,7 @@ use postway_domain::{
     Account, AccountId, LaneRange, MessageStatus, TenantId, oauth::OAuthOwner, secret::SealedSecret,
 };
 
-use super::{oauth, suspensions};
+use super::{oauth, provider_hooks, suspensions};
 use crate::{
     error::StoreError,
     record::{AccountKey, ChangeResult, SuspensionScope},
@@ -161,6 +161,7 @@ pub(crate) async fn delete(
         // An account that is created later under the same name starts afresh. Its limit use stays: the relay
         // remembers, too.
         oauth::delete(session, &OAuthOwner::account(&key.tenant, &key.account)).await?;
+        provider_hooks::delete(session, key).await?;
         suspensions::close_circuit(session, key).await?;
         let scope = SuspensionScope::Account(key.account.clone());
         suspensions::activate(session, &key.tenant, &scope).await?;

@@ -21,6 +21,15 @@ macro_rules! inbound_conformance_tests {
                 old_mail_is_forgotten_and_not_taken_again
                 an_erased_address_is_taken_out_of_mail_that_came_in
             }
+            hooks {
+                a_hook_is_found_by_its_token
+                an_event_is_stored_once
+                events_are_leased_in_equal_parts_and_once
+                what_an_event_says_is_written_with_it
+                an_event_whose_process_died_comes_back_alone
+                what_sent_a_message_is_found_by_either_id
+                old_events_are_removed
+            }
             inbound {
                 a_registered_mail_reads_back_whole
                 a_page_is_registered_once

@@ -27,6 +27,7 @@ pub mod fence;
 pub mod findings;
 pub mod handover;
 pub mod held;
+pub mod hooks;
 pub mod inbound;
 mod inbound_rules;
 pub mod journal;

@@ -4,8 +4,8 @@ use postway_domain::oauth::OAuthOwner;
 
 use crate::{
     admin::{
-        accounts, audit, keys, oauth, scoped_suppressions, sessions, streams, suppressions, suspensions,
-        tenants,
+        accounts, audit, keys, oauth, provider_hooks, scoped_suppressions, sessions, streams, suppressions,
+        suspensions, tenants,
     },
     content::{dkim_keys, links, recipients, templates},
     error::StoreError,
@@ -52,6 +52,10 @@ pub(crate) async fn change(
         }
         DirectoryChange::DeleteAccount(key) => accounts::delete(session, key).await?,
         DirectoryChange::PutOAuthState(state, expected) => oauth::put(session, state, *expected).await?,
+        DirectoryChange::PutProviderHook(hook, expected) => {
+            provider_hooks::put(session, hook, *expected).await?
+        }
+        DirectoryChange::DeleteProviderHook(key) => provider_hooks::delete(session, key).await?,
         DirectoryChange::CreateKey(key) => keys::create(session, key).await?,
         DirectoryChange::RevokeKey(tenant, id, at) => keys::revoke(session, tenant, id, *at).await?,
         DirectoryChange::TouchKeys(used) => keys::touch(session, used).await?,

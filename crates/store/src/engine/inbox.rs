@@ -16,6 +16,7 @@ use postway_domain::TenantId;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::{Job, Request, turns::JobTurns};
+use crate::hook::HookJob;
 
 /// The most messages in one transaction; a larger job runs alone. This bounds the memory and time of a group.
 pub(super) const GROUP_MESSAGES_MAX: usize = 1_024;
@@ -70,6 +71,9 @@ enum JobOwner {
     Housekeeping,
     Reports,
     Inbound,
+    /// Events that a provider reports about mail of this tenant.
+    Hook(TenantId),
+    Events,
     /// A change requested with a key of this tenant.
     Tenant(TenantId),
 }
@@ -84,6 +88,8 @@ fn queue_of(job: &Job) -> JobQueue {
         Job::Prepare(_) => JobQueue::House(JobOwner::Preparation),
         Job::Report(_) => JobQueue::House(JobOwner::Reports),
         Job::Inbound(_) => JobQueue::House(JobOwner::Inbound),
+        Job::Hook(HookJob::Add(batch)) => JobQueue::House(JobOwner::Hook(batch.key.tenant.clone())),
+        Job::Hook(_) => JobQueue::House(JobOwner::Events),
         Job::Blobs(_) | Job::Retain(_) => JobQueue::House(JobOwner::Housekeeping),
         Job::Directory(job) => {
             let tenant = job.1.as_ref().and_then(|entry| entry.tenant.clone());

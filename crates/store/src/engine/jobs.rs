@@ -11,7 +11,7 @@ use crate::{
     admin::{self, GateQuestion, Recipients, SuspensionGates},
     blob,
     error::StoreError,
-    inbound, journal,
+    hook, inbound, journal,
     queue::{
         collapse, hand_over::HandOver, lease_conditions::LeaseConditions, packing::PackedMessage,
         preparation, rate_limit, transaction::WriteTransaction,
@@ -47,6 +47,7 @@ pub(super) async fn do_jobs<E: WriteTransaction>(
             | Job::Retain(_)
             | Job::Report(_)
             | Job::Inbound(_)
+            | Job::Hook(_)
             | Job::Ping => {}
         }
     }
@@ -93,6 +94,7 @@ pub(super) async fn do_jobs<E: WriteTransaction>(
             }
             Job::Report(job) => JobAnswer::Reported(reporting::write(engine, job).await?),
             Job::Inbound(job) => JobAnswer::Inbound(inbound::write(engine, job).await?),
+            Job::Hook(job) => JobAnswer::Hook(hook::write(engine, job).await?),
             Job::Ping => {
                 engine.after().wrote = true;
                 write_probe::write(&mut *engine.session()?).await?;
@@ -184,6 +186,7 @@ fn question_of(jobs: &[&Job]) -> GateQuestion {
             | Job::Retain(_)
             | Job::Report(_)
             | Job::Inbound(_)
+            | Job::Hook(_)
             | Job::Ping => {}
         }
     }

@@ -36,6 +36,7 @@ use crate::{
     blob::BlobJob,
     error::StoreError,
     failpoint::crash_point,
+    hook::{HookAnswer, HookJob},
     inbound::{InboundAnswer, InboundJob},
     queue::{collapse, hand_over::HandOver, packing::PackedMessage, transaction::WriteTransaction},
     record::{
@@ -68,6 +69,7 @@ pub(crate) enum Job {
     Retain(RetainJob),
     Report(ReportJob),
     Inbound(InboundJob),
+    Hook(HookJob),
     /// Writes nothing but a probe.
     Ping,
 }
@@ -83,6 +85,7 @@ pub(crate) enum JobAnswer {
     Retained(ErasureCounts),
     Reported(ReportAnswer),
     Inbound(InboundAnswer),
+    Hook(HookAnswer),
     Pinged,
 }
 
@@ -114,6 +117,7 @@ impl Job {
             Job::Retain(job) => job.messages(),
             Job::Report(job) => job.messages(),
             Job::Inbound(job) => job.messages(),
+            Job::Hook(job) => job.messages(),
             Job::Directory(..) | Job::Blobs(..) | Job::Ping => 1,
         }
     }
@@ -124,6 +128,7 @@ impl Job {
             Job::Accept(messages) => messages.iter().map(PackedMessage::row_bytes).sum(),
             Job::Apply(changes) => changes.iter().map(MessageChange::inline_bytes).sum(),
             Job::Inbound(job) => job.bytes(),
+            Job::Hook(job) => job.bytes(),
             Job::WireCommit(_)
             | Job::Claim(_)
             | Job::Prepare(_)
@@ -257,6 +262,9 @@ impl<E: WriteTransaction> Writer<E> {
         }
         if after.inbound {
             self.handover.wake_inbound();
+        }
+        if after.provider_events {
+            self.handover.wake_provider_events();
         }
         Ok(answers)
     }

@@ -14,6 +14,7 @@ use super::{Inbox, Job, JobAnswer, Request, Writer, write_probe::WriteProbe};
 use crate::{
     blob::BlobJob,
     error::StoreError,
+    hook::{HookAnswer, HookJob},
     inbound::{InboundAnswer, InboundJob},
     queue::{
         hand_over::HandOver,
@@ -199,6 +200,13 @@ impl Writers {
     pub async fn inbound(&self, job: InboundJob) -> Result<InboundAnswer, StoreError> {
         match self.ask(Job::Inbound(job)).await? {
             JobAnswer::Inbound(handled) => Ok(handled),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn hook(&self, job: HookJob) -> Result<HookAnswer, StoreError> {
+        match self.ask(Job::Hook(job)).await? {
+            JobAnswer::Hook(handled) => Ok(handled),
             _ => Err(mismatched()),
         }
     }

@@ -1,17 +1,18 @@
-//! What inbound mail says about sent messages: events, outcomes of recipients, suppressions, receipts.
+//! What inbound mail and reported events say about sent messages: events, outcomes of recipients,
+//! suppressions, receipts.
 //!
-//! All of it is written in the transaction that settles the mail, set-wise over every mail of the call.
+//! All of it is written in the transaction that settles the mail or the event, set-wise over all of the call.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use postway_domain::{EventKind, MessageUid, inbound::replaces_outcome};
+use postway_domain::{EventKind, MessageUid, Time, inbound::replaces_outcome};
 
 use super::{append_events::MessageHistories, claim::ids, receipts};
 use crate::{
     admin,
     error::StoreError,
     journal::EventJournal,
-    record::{InboundMailResult, NewReceipt, SuppressionRecord},
+    record::{FindingOrigin, MessageFinding, NewReceipt, SuppressionRecord},
     sql::{
         SqlSession,
         decode::coded,
@@ -55,6 +56,27 @@ pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
     vec![SHOWN.sample().into(), SHOW.sample(), TOLD.sample().into()]
 }
 
+/// Findings, and what they come from.
+pub(crate) struct FindingSource<'r> {
+    /// The mail or the event.
+    uid: MessageUid,
+    origin: FindingOrigin,
+    at: Time,
+    findings: &'r [MessageFinding],
+}
+
+impl<'r> FindingSource<'r> {
+    /// The findings of an inbound mail.
+    pub fn of_mail(uid: MessageUid, at: Time, findings: &'r [MessageFinding]) -> Self {
+        Self { uid, origin: FindingOrigin::Mail, at, findings }
+    }
+
+    /// The findings of an event that a provider reported.
+    pub fn of_provider(uid: MessageUid, at: Time, findings: &'r [MessageFinding]) -> Self {
+        Self { uid, origin: FindingOrigin::ProviderEvent, at, findings }
+    }
+}
+
 /// A recipient of a message, by its position.
 type RecipientPosition = (MessageUid, u32);
 
@@ -72,31 +94,31 @@ pub(crate) fn ends_waiting(kind: EventKind) -> bool {
     matches!(kind, EventKind::PecAccepted | EventKind::PecFailed | EventKind::PecDelivered)
 }
 
-/// Writes the findings of these mails. Mails in `again` were processed before, so their earlier events are
+/// Writes the findings of these sources. Those in `again` were processed before, so their earlier events are
 /// known and not written twice.
 pub(crate) async fn write(
     session: &mut dyn SqlSession,
     journal: &mut EventJournal,
-    routed: &[&InboundMailResult],
+    routed: &[FindingSource<'_>],
     again: &HashSet<MessageUid>,
 ) -> Result<(), StoreError> {
-    let findings = || routed.iter().flat_map(|one| &one.findings);
+    let findings = || routed.iter().flat_map(|one| one.findings);
     if findings().next().is_none() {
         return Ok(());
     }
     let mut histories = MessageHistories::lock(session, findings().map(|finding| finding.message)).await?;
     let with_receipt = findings().filter(|finding| finding.receipt.is_some());
     let mut known = receipts::known(session, with_receipt.map(|finding| finding.message)).await?;
-    let repeated = routed.iter().filter(|one| again.contains(&one.uid)).flat_map(|one| &one.findings);
+    let repeated = routed.iter().filter(|one| again.contains(&one.uid)).flat_map(|one| one.findings);
     let history = history(session, repeated.map(|finding| finding.message)).await?;
     let mut effects = FindingEffects::default();
     for one in routed {
         // One receipt may be about several recipients.
         let mut of_mail = HashMap::new();
-        for finding in &one.findings {
+        for finding in one.findings {
             let uid = finding.message;
             let mut before = history.get(&uid).into_iter().flatten();
-            if before.any(|(kind, data)| finding.is_recorded(one.uid, *kind, data.as_deref())) {
+            if before.any(|(kind, data)| finding.is_recorded(one.origin, one.uid, *kind, data.as_deref())) {
                 continue;
             }
             if let Some(receipt) = &finding.receipt {
@@ -117,7 +139,7 @@ pub(crate) async fn write(
             if !histories.has(uid) {
                 continue;
             }
-            histories.add(journal, uid, one.at, finding.kind, Some(finding.said_by(one.uid)));
+            histories.add(journal, uid, one.at, finding.kind, Some(finding.said_by(one.origin, one.uid)));
             if let Some(position) = finding.position {
                 let of_recipient = effects.outcomes.entry((uid, position)).or_default();
                 of_recipient.push((finding.kind, finding.bounce.as_deref()));

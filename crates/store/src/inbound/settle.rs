@@ -7,7 +7,10 @@ use std::collections::HashMap;
 
 use postway_domain::{EventKind, InboundState, LaneId, MessageState, MessageUid, TenantId, Time, id::RuleId};
 
-use super::{claim::ids, findings};
+use super::{
+    claim::ids,
+    findings::{self, FindingSource},
+};
 use crate::{
     error::StoreError,
     journal::{self, AppendedEvent, EventJournal},
@@ -140,7 +143,9 @@ pub(crate) async fn settle(
     }
     let of_ours: Vec<&InboundMailResult> = done.iter().map(|(one, _)| *one).collect();
     let again = done.iter().filter(|(_, row)| row.is_again).map(|(one, _)| one.uid).collect();
-    findings::write(session, journal, &of_ours, &again).await?;
+    let sources: Vec<FindingSource<'_>> =
+        of_ours.iter().map(|one| FindingSource::of_mail(one.uid, one.at, &one.findings)).collect();
+    findings::write(session, journal, &sources, &again).await?;
     tell(session, journal, &mut done).await?;
     let is_due_again = write(session, &mut done).await?;
     let sent: Vec<_> = of_ours

@@ -3,6 +3,7 @@
 //! The caller passes the time; the database's own clock is only ever compared. A method takes many items at
 //! once if its callers can have many.
 
+mod hook;
 mod inbound;
 mod node;
 mod report;
@@ -18,6 +19,7 @@ use postway_domain::{
     oauth::{OAuthOwner, OAuthState},
 };
 
+pub use hook::HookStore;
 pub use inbound::InboundStore;
 pub use node::NodeStore;
 pub use report::{ReportStore, RetentionStore};
@@ -443,6 +445,7 @@ pub trait Store:
     + ReportStore
     + RetentionStore
     + InboundStore
+    + HookStore
     + StreamStore
     + OperationStore
 {
@@ -460,6 +463,7 @@ impl<T> Store for T where
         + ReportStore
         + RetentionStore
         + InboundStore
+        + HookStore
         + StreamStore
         + OperationStore
 {

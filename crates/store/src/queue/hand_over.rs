@@ -47,6 +47,7 @@ pub struct HandOver {
     on_preparation: Notify,
     on_report: Notify,
     on_inbound: Notify,
+    on_provider_events: Notify,
 }
 
 impl HandOver {
@@ -183,6 +184,16 @@ impl HandOver {
     /// Waits for that hint.
     pub async fn reports_woken(&self) {
         self.on_report.notified().await;
+    }
+
+    /// Hints that there may be reported events to process.
+    pub fn wake_provider_events(&self) {
+        self.on_provider_events.notify_one();
+    }
+
+    /// Waits for the hint.
+    pub async fn provider_event_woken(&self) {
+        self.on_provider_events.notified().await;
     }
 
     /// Hints that there may be inbound mail to process.

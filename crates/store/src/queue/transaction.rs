@@ -36,6 +36,8 @@ pub(crate) struct CommitEffects {
     pub reports: bool,
     /// Whether there is inbound mail to process.
     pub inbound: bool,
+    /// Whether there are reported events to process.
+    pub provider_events: bool,
     /// The new states of superseded messages.
     pub superseded: Vec<MessageStatus>,
     /// Whether anything was written at all.

@@ -1,8 +1,8 @@
 //! What operators change and read: tenants, accounts, keys, suspensions, suppressions, and the audit log.
 
 use postway_domain::{
-    Account, AccountId, ApiKey, Contact, DkimKey, InboundRule, KnownRecipient, Lane, MailStream, RecipientId,
-    Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
+    Account, AccountId, ApiKey, Contact, DkimKey, InboundRule, KnownRecipient, Lane, MailStream,
+    ProviderHook, RecipientId, Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
     id::{AuditId, BatchCode, ContactId, RuleId, SessionId, StreamId, SubscriberId},
     oauth::OAuthState,
     secret::SealedSecret,
@@ -36,6 +36,11 @@ pub enum DirectoryChange {
     /// Writes the tokens of an account or a mailbox. Without an expected version they are the first (`Exists`
     /// if there are some); with one they replace that version (`Stale` if it is another).
     PutOAuthState(OAuthState, Option<i64>),
+    /// Writes an account's hook. Without an expected version it is the first (`Exists` if there is one,
+    /// `Missing` if there is no such account); with one it replaces that version (`Stale` if it is another).
+    PutProviderHook(ProviderHook, Option<i64>),
+    /// Deletes an account's hook. What it reported stays until retention removes it.
+    DeleteProviderHook(AccountKey),
     /// Creates an API key.
     CreateKey(ApiKey),
     /// Revokes a tenant's API key.

@@ -250,8 +250,9 @@ pub struct InboundMailResult {
     pub received: Option<String>,
 }
 
-/// What an inbound mail says about a sent message. If the message has been removed, only the suppression is
-/// written. If the same mail has said so before, because it is processed again, nothing is written.
+/// What an inbound mail, or an event that a provider reported, says about a sent message. If the message has
+/// been removed, only the suppression is written. If the same mail has said so before, because it is
+/// processed again, nothing is written.
 #[derive(Clone, Debug)]
 pub struct MessageFinding {
     /// The message.
@@ -260,7 +261,7 @@ pub struct MessageFinding {
     pub position: Option<u32>,
     /// The kind of event.
     pub kind: EventKind,
-    /// The event data as a JSON object; the inbound mail's id is added as `inbound`.
+    /// The event data as a JSON object; the id of its source is added as `inbound` or `provider_event`.
     pub data: Option<String>,
     /// The bounce to show, as a JSON object `{type, code, reason, at}`.
     pub bounce: Option<String>,
@@ -272,24 +273,46 @@ pub struct MessageFinding {
 }
 
 impl MessageFinding {
-    /// The event data, with the id of the inbound mail.
-    pub(crate) fn said_by(&self, mail: MessageUid) -> String {
+    /// The event data, with the id of its source.
+    pub(crate) fn said_by(&self, origin: FindingOrigin, source: MessageUid) -> String {
         let mut data = object(self.data.as_deref());
-        data.insert(BY.to_owned(), mail.to_string().into());
+        data.insert(origin.field().to_owned(), source.to_string().into());
         Value::Object(data).to_string()
     }
 
-    /// Whether an event of the message records this finding: from the same mail, about the same recipient.
-    pub(crate) fn is_recorded(&self, mail: MessageUid, kind: EventKind, data: Option<&str>) -> bool {
+    /// Whether an event of the message records this finding: from the same source, about the same recipient.
+    pub(crate) fn is_recorded(
+        &self,
+        origin: FindingOrigin,
+        source: MessageUid,
+        kind: EventKind,
+        data: Option<&str>,
+    ) -> bool {
         let (data, new) = (object(data), object(self.data.as_deref()));
         kind == self.kind
-            && data.get(BY).and_then(Value::as_str) == Some(&mail.to_string())
+            && data.get(origin.field()).and_then(Value::as_str) == Some(&source.to_string())
             && data.get("recipient") == new.get("recipient")
     }
 }
 
-/// The field of the event data that has the id of the inbound mail.
-const BY: &str = "inbound";
+/// What a finding comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FindingOrigin {
+    /// An inbound mail.
+    Mail,
+    /// An event that a provider reported.
+    ProviderEvent,
+}
+
+impl FindingOrigin {
+    /// The field of the event data that has the id of the source.
+    fn field(self) -> &'static str {
+        match self {
+            Self::Mail => "inbound",
+            Self::ProviderEvent => "provider_event",
+        }
+    }
+}
 
 fn object(data: Option<&str>) -> Map<String, Value> {
     data.and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default()

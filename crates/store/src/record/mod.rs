@@ -6,6 +6,7 @@ mod change;
 mod claim;
 mod directory;
 mod disk_space;
+mod hook;
 mod inbound;
 mod node;
 mod outcome;
@@ -30,6 +31,11 @@ pub use directory::{
     SuppressionReason, SuppressionRecord, SuspensionRecord, SuspensionScope,
 };
 pub use disk_space::StoreSpace;
+pub use hook::{
+    NewProviderEvent, ProviderEventBatch, ProviderEventClaim, ProviderEventFilter, ProviderEventResult,
+    ProviderEventToProcess, ProviderEventView, SentThrough,
+};
+pub(crate) use inbound::FindingOrigin;
 pub use inbound::{
     InboundFilter, InboundMailResult, InboundRecord, InboundReplay, InboundView, MailToProcess, MailboxKey,
     MailboxNote, MailboxPage, MailboxState, MessageFinding, NewInbound, NewReceipt, ProcessRequest,

@@ -294,6 +294,8 @@ pub struct OldestMail {
     pub message: Option<Time>,
     /// When its oldest inbound mail was registered, if it has one.
     pub inbound: Option<Time>,
+    /// When the oldest event that a provider reported to it came, if there is one.
+    pub provider_event: Option<Time>,
 }
 
 /// The result of one page of a walk along the lanes.

@@ -120,7 +120,7 @@ pub fn hears_of(kind: SubscriberKind, event: EventKind, is_end: bool) -> bool {
         | EventKind::Received
         | EventKind::Unsubscribed
         | EventKind::Resubscribed
-        | EventKind::Replied => false,
+        | EventKind::Opened | EventKind::Clicked | EventKind::Replied => false,
     };
     kind.form().is_some() || is_outcome
 }

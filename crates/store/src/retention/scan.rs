@@ -45,9 +45,17 @@ pub(crate) const PAGE: SqlText = SqlText::of_each(
 );
 
 macro_rules! oldest {
-    ($messages:literal, $inbound:literal) => {
+    ($messages:literal, $inbound:literal, $reported:literal) => {
         MultiRow::new(
-            concat!("SELECT t.id, (", $messages, "), (", $inbound, ") FROM tenant t WHERE t.id IN ("),
+            concat!(
+                "SELECT t.id, (",
+                $messages,
+                "), (",
+                $inbound,
+                "), (",
+                $reported,
+                ") FROM tenant t WHERE t.id IN ("
+            ),
             1,
             ")",
         )
@@ -59,19 +67,24 @@ macro_rules! oldest {
 static OLDEST: MultiRowSql = MultiRowSql {
     sqlite: oldest!(
         "SELECT m.uid FROM message m WHERE m.tenant = t.id ORDER BY m.uid LIMIT 1",
-        "SELECT i.uid FROM inbound i WHERE i.tenant = t.id ORDER BY i.uid LIMIT 1"
+        "SELECT i.uid FROM inbound i WHERE i.tenant = t.id ORDER BY i.uid LIMIT 1",
+        "SELECT e.uid FROM provider_event e WHERE e.tenant = t.id ORDER BY e.uid LIMIT 1"
     ),
     postgres: oldest!(
         "SELECT h.uid FROM (SELECT m.tenant, m.uid FROM message m WHERE (m.tenant, m.uid) >= (t.id, ''::bytea) \
          ORDER BY m.tenant, m.uid LIMIT 1) AS h WHERE h.tenant = t.id",
         "SELECT h.uid FROM (SELECT i.tenant, i.uid FROM inbound i WHERE (i.tenant, i.uid) >= (t.id, ''::bytea) \
-         ORDER BY i.tenant, i.uid LIMIT 1) AS h WHERE h.tenant = t.id"
+         ORDER BY i.tenant, i.uid LIMIT 1) AS h WHERE h.tenant = t.id",
+        "SELECT h.uid FROM (SELECT e.tenant, e.uid FROM provider_event e WHERE (e.tenant, e.uid) >= (t.id, ''::bytea) \
+         ORDER BY e.tenant, e.uid LIMIT 1) AS h WHERE h.tenant = t.id"
     ),
     mysql: oldest!(
         "SELECT m.uid FROM message m FORCE INDEX (message_tenant) WHERE m.tenant = t.id \
          ORDER BY m.tenant, m.uid LIMIT 1",
         "SELECT i.uid FROM inbound i FORCE INDEX (inbound_tenant) WHERE i.tenant = t.id \
-         ORDER BY i.tenant, i.uid LIMIT 1"
+         ORDER BY i.tenant, i.uid LIMIT 1",
+        "SELECT e.uid FROM provider_event e FORCE INDEX (provider_event_tenant) WHERE e.tenant = t.id \
+         ORDER BY e.tenant, e.uid LIMIT 1"
     ),
 };
 
@@ -125,7 +138,12 @@ pub(crate) async fn oldest_mail(
         let ids = run.iter().map(|tenant| Value::from(tenant.as_str())).collect();
         for row in session.rows(sql, ids).await? {
             let came_at = |index| Ok::<_, StoreError>(row.opt_bytes(index)?.map(time_of));
-            found.push(OldestMail { tenant: row.parsed(0)?, message: came_at(1)?, inbound: came_at(2)? });
+            found.push(OldestMail {
+                tenant: row.parsed(0)?,
+                message: came_at(1)?,
+                inbound: came_at(2)?,
+                provider_event: came_at(3)?,
+            });
         }
     }
     Ok(found)

@@ -15,7 +15,7 @@ const IS_DELETED: SqlText = SqlText::same("SELECT id FROM tenant WHERE id = ? AN
 static KEYS: MultiRow = MultiRow::new("DELETE FROM dedup WHERE uid IN (", 1, ")");
 /// Tables that may have as many rows as there are messages and are found by tenant only: the statement that
 /// selects a slice, and the deletion, which takes the last selected column as a list, after the others.
-static OF_TENANT_MANY: [(SqlText, MultiRow); 11] = [
+static OF_TENANT_MANY: [(SqlText, MultiRow); 12] = [
     (
         SqlText::same("SELECT tag, uid FROM tag WHERE tenant = ? ORDER BY tag, uid LIMIT ?"),
         MultiRow::new("DELETE FROM tag WHERE tenant = ? AND tag = ? AND uid IN (", 1, ")"),
@@ -68,11 +68,16 @@ static OF_TENANT_MANY: [(SqlText, MultiRow); 11] = [
         MultiRow::new("DELETE FROM inbound_seen WHERE tenant = ? AND mailbox = ? AND digest IN (", 1, ")"),
     ),
     (
+        SqlText::same("SELECT uid FROM provider_event WHERE tenant = ? ORDER BY uid LIMIT ?"),
+        MultiRow::new("DELETE FROM provider_event WHERE tenant = ? AND uid IN (", 1, ")"),
+    ),
+    (
         SqlText::same("SELECT id FROM contact WHERE tenant = ? ORDER BY id LIMIT ?"),
         MultiRow::new("DELETE FROM contact WHERE tenant = ? AND id IN (", 1, ")"),
     ),
 ];
-const OF_TENANT: [SqlText; 15] = [
+const OF_TENANT: [SqlText; 16] = [
+    SqlText::same("DELETE FROM provider_hook WHERE tenant = ?"),
     SqlText::same("DELETE FROM stream WHERE tenant = ?"),
     SqlText::same("DELETE FROM oauth_state WHERE tenant = ?"),
     SqlText::same("DELETE FROM pace WHERE tenant = ?"),

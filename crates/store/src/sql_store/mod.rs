@@ -5,6 +5,7 @@
 mod blobs;
 mod catalogue;
 mod directory;
+mod hooks;
 mod inbound;
 mod preparation;
 mod reports;

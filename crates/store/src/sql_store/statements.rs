@@ -2,12 +2,12 @@
 
 use crate::{
     admin::{
-        accounts, audit, blocked, deleted_recipients, keys, oauth, scoped_suppressions, sessions, streams,
-        suppressions, suspensions, tenants,
+        accounts, audit, blocked, deleted_recipients, keys, oauth, provider_hooks, scoped_suppressions,
+        sessions, streams, suppressions, suspensions, tenants,
     },
     blob, content,
     engine::write_probe,
-    inbound,
+    hook, inbound,
     queue::{clock_rollback, collapse, lane_upkeep, preparation, queue_state, rate_limit},
     reading::{queue_stats, search},
     reporting,
@@ -22,6 +22,7 @@ pub(crate) fn statements() -> Vec<SqlText> {
         audit::STATEMENTS,
         keys::STATEMENTS,
         oauth::STATEMENTS,
+        provider_hooks::STATEMENTS,
         suspensions::STATEMENTS,
         scoped_suppressions::STATEMENTS,
         sessions::STATEMENTS,
@@ -53,6 +54,7 @@ pub(crate) fn statements() -> Vec<SqlText> {
         retention::statements(),
         search::statements(),
         inbound::statements(),
+        hook::statements(),
     ]
     .concat()
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod change;
 mod edit;
+pub(crate) mod hook;
 pub(crate) mod pause;
 pub(crate) mod probe;
 mod schema;

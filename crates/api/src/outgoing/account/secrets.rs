@@ -7,8 +7,8 @@
 use axum::{Json, extract::State};
 use futures::future::try_join_all;
 use postway_domain::{
-    Account, DkimKey, KnownRecipient, Subscriber, Tenant, TenantId, WatchedMailbox, oauth::OAuthState,
-    secret::SealedSecret,
+    Account, DkimKey, KnownRecipient, ProviderHook, Subscriber, Tenant, TenantId, WatchedMailbox,
+    oauth::OAuthState, secret::SealedSecret,
 };
 use postway_store::{
     StoreError,
@@ -45,6 +45,8 @@ pub(crate) struct RotationView {
     webhooks: u64,
     /// Mailboxes whose secrets were re-encrypted.
     mailboxes: u64,
+    /// Hooks of accounts whose secret was re-encrypted.
+    hooks: u64,
     /// Accounts and mailboxes whose tokens were re-encrypted.
     tokens: u64,
     /// What neither key opens: its secret must be set again.
@@ -88,6 +90,9 @@ pub(crate) async fn rotate(
     for mailbox in app.store.mailboxes(None).await? {
         rotation.mailbox(mailbox).await?;
     }
+    for hook in app.store.provider_hooks(None).await? {
+        rotation.hook(hook).await?;
+    }
     let mut after = None;
     loop {
         let page = app.store.tenants(after.as_ref(), PAGE).await?;
@@ -106,6 +111,7 @@ pub(crate) async fn rotate(
         dkim_keys = done.dkim_keys,
         webhooks = done.webhooks,
         mailboxes = done.mailboxes,
+        hooks = done.hooks,
         tokens = done.tokens,
         "stored secrets were sealed anew"
     );
@@ -198,6 +204,20 @@ impl SecretRotation<'_> {
         let mailbox = WatchedMailbox { secret: Some(secret), version: expected + 1, updated_at, ..mailbox };
         match self.app.store.change(DirectoryChange::UpdateMailbox(mailbox, expected), Some(entry)).await? {
             ChangeResult::Done => self.done.mailboxes += 1,
+            _ => self.done.busy.push(place),
+        }
+        Ok(())
+    }
+
+    async fn hook(&mut self, hook: ProviderHook) -> Result<(), StoreError> {
+        let place = ProviderHook::sealing_context(&hook.tenant, &hook.account);
+        let Some(secret) = self.renew(&place, hook.secret.as_ref()) else { return Ok(()) };
+        let (expected, entry) = (hook.version, self.audit(&hook.tenant, &place));
+        let updated_at = self.app.clock.now();
+        let hook = ProviderHook { secret: Some(secret), version: expected + 1, updated_at, ..hook };
+        let change = DirectoryChange::PutProviderHook(hook, Some(expected));
+        match self.app.store.change(change, Some(entry)).await? {
+            ChangeResult::Done => self.done.hooks += 1,
             _ => self.done.busy.push(place),
         }
         Ok(())

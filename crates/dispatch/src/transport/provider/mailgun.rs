@@ -17,7 +17,7 @@ use super::{
         BAD_REQUEST, ProviderErrorKind, QUOTA, RECIPIENT, SENDER, SETTINGS, SUSPENDED, TOO_LARGE,
         kind_by_words,
     },
-    mail::{ProviderMail, ProviderMailForm},
+    mail::{ProviderMail, ProviderMailForm, UID_FIELD},
 };
 
 /// Phrases of error messages; Mailgun gives errors no names.
@@ -73,6 +73,11 @@ impl ProviderApi for MailgunApi {
                 format!("--{boundary}\r\nContent-Disposition: form-data; name=\"to\"\r\n\r\n{recipient}\r\n");
             body.extend_from_slice(part.as_bytes());
         }
+        let part = format!(
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"v:{UID_FIELD}\"\r\n\r\n{}\r\n",
+            mail.uid
+        );
+        body.extend_from_slice(part.as_bytes());
         let part = format!(
             "--{boundary}\r\nContent-Disposition: form-data; name=\"message\"; filename=\"mail.eml\"\r\n\
              Content-Type: message/rfc822\r\n\r\n"

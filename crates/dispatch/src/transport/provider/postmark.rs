@@ -16,7 +16,7 @@ use super::{
         ACCESS_DENIED, BAD_REQUEST, ProviderErrorKind, QUOTA, RATE, RECIPIENT_POLICY, REJECTED, SENDER,
         SETTINGS, SUSPENDED, UNAVAILABLE,
     },
-    mail::{ProviderMail, ProviderMailForm, ProviderRecipient, refuse_alternatives},
+    mail::{ProviderMail, ProviderMailForm, ProviderRecipient, UID_FIELD, refuse_alternatives},
 };
 
 /// What the numbers of errors mean.
@@ -72,6 +72,7 @@ impl ProviderApi for PostmarkApi {
             "To": list(&fields.to),
             "Subject": content.subject,
             "Headers": headers,
+            "Metadata": {UID_FIELD: mail.uid},
         });
         let mut set = |name: &str, value: Option<String>| {
             if let Some(value) = value {

@@ -15,7 +15,9 @@ use super::{
         ACCESS_DENIED, BAD_REQUEST, ProviderErrorKind, QUOTA, RATE, REJECTED, REPEATED, SENDER, SETTINGS,
         UNAVAILABLE, kind_by_name, kind_by_words,
     },
-    mail::{ProviderMail, ProviderMailForm, ProviderRecipient, header_object, refuse_alternatives},
+    mail::{
+        ProviderMail, ProviderMailForm, ProviderRecipient, UID_FIELD, header_object, refuse_alternatives,
+    },
 };
 
 /// What the names of errors mean.
@@ -63,6 +65,7 @@ impl ProviderApi for ResendApi {
             "from": written(&content.from),
             "to": list(&fields.to),
             "subject": content.subject,
+            "tags": [{"name": UID_FIELD, "value": mail.uid}],
         });
         let headers = header_object(&content.headers, self.name())?;
         let mut set = |name: &str, value: Option<Value>| {

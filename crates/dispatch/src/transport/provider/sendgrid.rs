@@ -15,7 +15,7 @@ use super::{
         unsupported_content,
     },
     judge::{BAD_REQUEST, ProviderErrorKind, QUOTA, RECIPIENT, SENDER, SUSPENDED, TOO_LARGE, kind_by_words},
-    mail::{ProviderMail, ProviderMailForm, ProviderRecipient, header_object},
+    mail::{ProviderMail, ProviderMailForm, ProviderRecipient, UID_FIELD, header_object},
 };
 
 /// Phrases of error messages; SendGrid gives errors no names.
@@ -85,6 +85,8 @@ impl ProviderApi for SendgridApi {
             // SendGrid refuses an empty subject as well.
             "subject": if content.subject.is_empty() { " " } else { &content.subject },
             "content": forms,
+            // Comes back with every event of the mail, also with late bounces, which have no other id.
+            "custom_args": {UID_FIELD: mail.uid},
         });
         if !headers.is_empty() {
             document["headers"] = Value::Object(headers);

@@ -4,7 +4,7 @@
 //! are pure.
 
 use futures::{StreamExt as _, stream};
-use postway_domain::{AccountKind, Clock as _};
+use postway_domain::{AccountKind, Clock as _, HookProvider};
 use reqwest::Method;
 use serde_json::Value;
 
@@ -131,11 +131,41 @@ pub async fn accounts(reached: &ReachedServer) -> Vec<CheckupFinding> {
                               tenant is there for tests, say so: `postway tenants update ID --test true`";
                 CheckupFinding::new(name, CheckupState::Warning).found(found).advice(advice)
             }
-            (Ok(shown), trial) => judge_account(&name, &shown, &trial),
+            (Ok(shown), trial) => {
+                let judged = judge_account(&name, &shown, &trial);
+                match judged.state {
+                    CheckupState::Ok if reports_events(&field(&shown, "kind")) => {
+                        let hook = ["v1", "accounts", &id, "hook"];
+                        judge_hook(judged, &within(tenant.client.get(&hook, &[])).await)
+                    }
+                    _ => judged,
+                }
+            }
             (Err(failure), _) => unasked(&name, &failure),
         }
     })
     .await
+}
+
+/// Whether the provider of such an account reports bounces and complaints to a hook, and in no other way.
+fn reports_events(kind: &str) -> bool {
+    AccountKind::from_word(kind).and_then(HookProvider::of_account).is_some_and(|provider| {
+        // A service of one's own need not report anything.
+        provider != HookProvider::Http
+    })
+}
+
+/// An account that works, by whether its provider can report to it.
+fn judge_hook(judged: CheckupFinding, hook: &Result<Value, CommandFailure>) -> CheckupFinding {
+    match hook {
+        Err(CommandFailure::NotFound(_)) => {
+            let advice = "make one with `postway hooks set ID` and give its URL to the provider; see the guide, Events of providers";
+            CheckupFinding { state: CheckupState::Warning, ..judged }
+                .found("it has no hook: bounces and complaints that its provider reports are not known here")
+                .advice(advice)
+        }
+        Ok(_) | Err(_) => judged,
+    }
 }
 
 /// A tenant's settings, also for its own key; null if the server does not show them.

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, Contact, DkimKey, InboundRule, Incarnation, KeyDigest,
-    KnownRecipient, Lane, LimitSpan, MailStream, MessageEvent, MessageStatus, MessageUid, RecipientId,
-    RecipientKey, Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
+    KnownRecipient, Lane, LimitSpan, MailStream, MessageEvent, MessageStatus, MessageUid, ProviderHook,
+    RecipientId, RecipientKey, Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
     id::{AuditId, BatchCode, ContactId, MailboxId, RuleId, SessionId, StreamId, SubscriberId},
     oauth::{OAuthOwner, OAuthState},
 };
 use postway_store::{
-    BlobNameStore, CatalogueStore, DirectoryStore, InboundStore, NodeStore, OperationStore, PreparationStore,
-    Read, ReportStore, RetentionStore, StoreError, StreamStore, record::*,
+    BlobNameStore, CatalogueStore, DirectoryStore, HookStore, InboundStore, NodeStore, OperationStore,
+    PreparationStore, Read, ReportStore, RetentionStore, StoreError, StreamStore, record::*,
 };
 
 use super::FaultyStore;
@@ -154,6 +154,23 @@ pass! {
         move_misplaced() -> LaneUpkeep;
         retire_lanes(now: Time) -> LaneUpkeep;
         statistics(tenant: &TenantId, since: Time, until: Time) -> Vec<StatisticsRow>;
+    }
+    HookStore {
+        provider_hooks(tenant: Option<&TenantId>) -> Vec<ProviderHook>;
+        provider_hook(key: &AccountKey) -> Option<ProviderHook>;
+        hook_by_token(token: &KeyDigest) -> Option<ProviderHook>;
+        add_provider_events(batch: ProviderEventBatch) -> ();
+        provider_event_state(now: Time) -> ProcessingState;
+        claim_provider_events(claim: ProviderEventClaim) -> Vec<ProviderEventToProcess>;
+        settle_provider_events(done: Vec<ProviderEventResult>) -> Vec<bool>;
+        reclaim_provider_events(alive: &[Incarnation], now: Time, limit: u32) -> u32;
+        sent_through(provider_ids: &[String], uids: &[MessageUid]) -> Vec<SentThrough>;
+        provider_events(filter: &ProviderEventFilter, before: Option<MessageUid>, limit: u32) -> Vec<ProviderEventView>;
+        expunge_provider_events(tenant: &TenantId, before: Time, limit: u32) -> u32;
+        ;;
+        async fn provider_event_woken(&self) {
+            self.hint(|| self.store.provider_event_woken()).await
+        }
     }
     InboundStore {
         mailboxes(tenant: Option<&TenantId>) -> Vec<WatchedMailbox>;

@@ -261,6 +261,8 @@ impl MemoryTables {
             DirectoryChange::CreateAccount(account) => directory.create_account(account),
             DirectoryChange::UpdateAccount(account, expected) => directory.update_account(account, expected),
             DirectoryChange::DeleteAccount(key) => self.delete_account(&key),
+            DirectoryChange::PutProviderHook(hook, expected) => self.put_provider_hook(hook, expected),
+            DirectoryChange::DeleteProviderHook(key) => self.hooks.delete(&key),
             DirectoryChange::CreateKey(key) => directory.create_key(key),
             DirectoryChange::RevokeKey(tenant, id, at) => directory.revoke(&tenant, &id, at),
             DirectoryChange::TouchKeys(used) => directory.touch(used),
@@ -391,6 +393,7 @@ impl MemoryTables {
         if is_default || self.messages.values().any(|stored| unfinished(&stored.record.summary)) {
             return ChangeResult::InUse;
         }
+        self.hooks.delete(key);
         let directory = &mut self.directory;
         directory.accounts.remove(key);
         directory.circuits.remove(key);
@@ -432,6 +435,7 @@ impl MemoryTables {
         directory.spent.retain(|(key, ..), _| key.tenant != *tenant);
         self.catalogue.forget_tenant(tenant);
         self.inbound.forget_tenant(tenant);
+        self.hooks.forget_tenant(tenant);
         self.reports.forget_tenant(tenant);
         ChangeResult::Already
     }

@@ -7,20 +7,20 @@ use postway_domain::{EventKind, MessageUid, TenantId, Time, inbound::replaces_ou
 use super::{stored_message::StoredMessage, tables::MemoryTables};
 use crate::{
     inbound::{accepted_at, ends_waiting},
-    record::{InboundMailResult, MessageFinding, NewReceipt, StoredBody, StoredReceipt, TracedMessage},
+    record::{FindingOrigin, MessageFinding, NewReceipt, StoredBody, StoredReceipt, TracedMessage},
 };
 
 impl MemoryTables {
-    /// Writes what a mail says.
-    pub fn find(&mut self, routed: &InboundMailResult) {
+    /// Writes what a mail or a reported event says.
+    pub fn find(&mut self, source: MessageUid, origin: FindingOrigin, at: Time, findings: &[MessageFinding]) {
         let mut of_mail = HashSet::new();
         let is_told = |finding: &&MessageFinding| {
             let stored = self.messages.get(&finding.message);
             let mut events = stored.into_iter().flat_map(|stored| &stored.record.events);
-            events.any(|event| finding.is_recorded(routed.uid, event.kind, event.data.as_deref()))
+            events.any(|event| finding.is_recorded(origin, source, event.kind, event.data.as_deref()))
         };
         // Its events from before this call: one report may name a recipient twice.
-        let new: Vec<&MessageFinding> = routed.findings.iter().filter(|finding| !is_told(finding)).collect();
+        let new: Vec<&MessageFinding> = findings.iter().filter(|finding| !is_told(finding)).collect();
         for finding in new {
             let uid = finding.message;
             if let Some(receipt) = &finding.receipt {
@@ -31,7 +31,7 @@ impl MemoryTables {
                 }
                 of_mail.insert(place);
                 if self.messages.contains_key(&uid) {
-                    let view = kept(routed.uid, receipt);
+                    let view = kept(source, receipt);
                     let (there, _) = self
                         .inbound
                         .receipts
@@ -47,7 +47,7 @@ impl MemoryTables {
                     self.directory.suppressions.insert(key, one);
                 }
             }
-            self.edit(uid, |stored| stored.hear(finding, routed.uid, routed.at));
+            self.edit(uid, |stored| stored.hear(finding, (origin, source), at));
             if ends_waiting(finding.kind) && self.messages.contains_key(&uid) {
                 self.inbound.waiting.remove(&uid);
             }
@@ -118,8 +118,8 @@ fn kept(inbound: MessageUid, receipt: &NewReceipt) -> StoredReceipt {
 }
 
 impl StoredMessage {
-    fn hear(&mut self, finding: &MessageFinding, mail: MessageUid, at: Time) {
-        self.happen(finding.kind, Some(finding.said_by(mail)), at);
+    fn hear(&mut self, finding: &MessageFinding, (origin, source): (FindingOrigin, MessageUid), at: Time) {
+        self.happen(finding.kind, Some(finding.said_by(origin, source)), at);
         self.record.summary.updated_at = self.record.summary.updated_at.max(at);
         let position = finding.position.map(|position| position as usize);
         let Some(one) = position.and_then(|position| self.record.recipients.get_mut(position)) else {

@@ -11,9 +11,9 @@ use super::{mailboxes::InboundTables, tables::MemoryTables};
 use crate::{
     inbound::{NextMailState, RouteTurns, add_tags},
     record::{
-        ChangeResult, InboundFilter, InboundMailResult, InboundRecord, InboundReplay, InboundView,
-        LeaseGrant, MailToProcess, MailboxKey, MailboxPage, NewInbound, ProcessRequest, ProcessingState,
-        RegistrationResult, StoredBody,
+        ChangeResult, FindingOrigin, InboundFilter, InboundMailResult, InboundRecord, InboundReplay,
+        InboundView, LeaseGrant, MailToProcess, MailboxKey, MailboxPage, NewInbound, ProcessRequest,
+        ProcessingState, RegistrationResult, StoredBody,
     },
     retention::{SLICE_MAX, is_addressed},
 };
@@ -284,7 +284,7 @@ impl MemoryTables {
         for event in reported {
             self.reports.note_received(&tenant, routed.uid, &event);
         }
-        self.find(routed);
+        self.find(routed.uid, FindingOrigin::Mail, routed.at, &routed.findings);
         true
     }
 

@@ -15,6 +15,7 @@ mod admin;
 mod claim;
 mod content;
 mod findings;
+mod hooks;
 mod inbound;
 mod inbound_mail;
 mod mailboxes;

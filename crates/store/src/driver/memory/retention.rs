@@ -86,7 +86,8 @@ impl MemoryTables {
         let message = of_tenant.map(|summary| summary.created_at).min();
         let mails = self.inbound.mails.values().map(|mail| &mail.view);
         let inbound = mails.filter(|view| view.key.tenant == *tenant).map(|view| view.created_at).min();
-        OldestMail { tenant: tenant.clone(), message, inbound }
+        let provider_event = self.hooks.oldest_event(tenant);
+        OldestMail { tenant: tenant.clone(), message, inbound, provider_event }
     }
 
     fn expunge(&mut self, expunge: &ExpungeRequest, share: usize) -> u32 {

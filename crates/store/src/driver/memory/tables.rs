@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use postway_domain::{LaneId, MessageUid, TenantId, Time};
 
 use super::{
-    admin::MemoryDirectory, content::MemoryCatalogue, mailboxes::InboundTables, preparation::BlobNames,
-    reporting::ReportingTables, stored_message::StoredMessage,
+    admin::MemoryDirectory, content::MemoryCatalogue, hooks::HookTables, mailboxes::InboundTables,
+    preparation::BlobNames, reporting::ReportingTables, stored_message::StoredMessage,
 };
 use crate::record::{AccountKey, DedupKind, MessageTombstone};
 
@@ -44,6 +44,7 @@ pub(super) struct MemoryTables {
     pub blobs: BlobNames,
     pub reports: ReportingTables,
     pub inbound: InboundTables,
+    pub hooks: HookTables,
     pub tombstones: BTreeMap<MessageUid, MessageTombstone>,
     keys: BTreeMap<(TenantId, u8, String), DedupOwner>,
 }

@@ -120,7 +120,8 @@ macro_rules! migrations {
         // mail would go to readers who left a stream, and the events about it cannot be read. Before 18, a
         // key could send from and to addresses it may not. Step 19 adds what older programs
         // leave empty; mail that they accept is moved to lanes that newer ones find. Step 20 adds what older
-        // programs leave empty; they may move mail out of lanes of destinations, which costs it a turn.
+        // programs leave empty; they may move mail out of lanes of destinations, which costs it a turn. Before 23,
+        // `opened` and `clicked` and webhooks in Postmark's form are unknown, and a history with one cannot be read.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -142,6 +143,7 @@ macro_rules! migrations {
             step!("00", 18, "key_restrictions", writable from 18),
             step!("00", 19, "idle_lanes", writable from 18),
             step!("00", 20, "destination_lanes", writable from 18),
+            step!("00", 23, "provider_events", writable from 23),
         ]
     }};
 }

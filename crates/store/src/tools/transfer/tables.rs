@@ -394,6 +394,50 @@ pub(super) static TABLES: &[CopiedTable] = &[
         ],
     )
     .summed("version"),
+    CopiedTable::new(
+        "provider_hook",
+        2,
+        &[
+            text("tenant"),
+            text("account"),
+            text("provider"),
+            bytes("token"),
+            text("settings"),
+            bytes("secret"),
+            int("version"),
+            int("created_at"),
+            int("updated_at"),
+        ],
+    )
+    .summed("version"),
+    CopiedTable::new(
+        "provider_event",
+        1,
+        &[
+            bytes("uid"),
+            text("tenant"),
+            text("account"),
+            text("provider"),
+            bytes("digest"),
+            bytes("once"),
+            bytes("raw"),
+            int("state"),
+            int("due_at"),
+            int("tries"),
+            int("lost_leases"),
+            bytes("lease_node"),
+            int("lease_token"),
+            int("lease_until"),
+            text("kind"),
+            bytes("message"),
+            text("error"),
+            int("created_at"),
+            int("settled_at"),
+        ],
+    )
+    // The time makes it a 64-bit number everywhere.
+    .bytes("0 * created_at + LENGTH(raw)")
+    .summed("state + tries + lost_leases"),
     CopiedTable::new("inbound_seen", 3, &[text("tenant"), text("mailbox"), bytes("digest")]),
     CopiedTable::new("inbound_message", 3, &[bytes("uid"), text("rule"), bytes("message")]),
     CopiedTable::new("inbound_body", 1, &[bytes("uid"), int("size"), bytes("raw"), text("raw_blob")])

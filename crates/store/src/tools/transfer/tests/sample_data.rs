@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use postway_domain::{
-    AccountLimits, DkimAlgorithm, DkimKey, KnownRecipient, MessagePriority, MessageUid, PersonalDigest,
-    RecipientId, RecipientKey, Template, TenantId,
+    AccountLimits, DkimAlgorithm, DkimKey, HookProvider, KnownRecipient, MessagePriority, MessageUid,
+    PersonalDigest, RecipientId, RecipientKey, Template, TenantId,
     id::{AuditId, SessionId},
     message::AttemptOutcome,
     secret::SealedSecret,
@@ -12,14 +12,15 @@ use postway_domain::{
 use super::{inbound_data, reporting_data};
 use crate::{
     conformance::{
-        Shared, keys, limits, oauth, preparation, recipients,
+        Shared, hooks, keys, limits, oauth, preparation, recipients,
         sample::{self, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
         stage, streams,
         suppress::suppression,
     },
     record::{
         AuditEntry, BlobName, BlobRef, ChangeResult, DirectoryChange, MessageChange, MessageFilter,
-        MessageKey, NewLink, OpenCircuit, PreparedMessage, ScopeFilter, StoredBody, SuspensionScope,
+        MessageKey, NewLink, NewProviderEvent, OpenCircuit, PreparedMessage, ProviderEventBatch,
+        ProviderEventFilter, ScopeFilter, StoredBody, SuspensionScope,
     },
 };
 
@@ -226,6 +227,7 @@ async fn manage(store: &Shared) {
         DirectoryChange::RevokeKey(OTHER_TENANT.parse().unwrap(), "key-2".to_owned(), at(6)),
         DirectoryChange::EndSession(SessionId::from_bytes([5; 16]), at(9_000_000)),
         DirectoryChange::PutOAuthState(oauth::state(TENANT, 1, b"sealed \0 tokens"), None),
+        DirectoryChange::PutProviderHook(hooks::hook(&sample::key(TENANT, OTHER_ACCOUNT), 5), None),
         DirectoryChange::OpenCircuit(circuit),
         DirectoryChange::Suppress(list.into()),
         DirectoryChange::SuppressScoped(vec![
@@ -236,6 +238,13 @@ async fn manage(store: &Shared) {
     ] {
         stage::direct(store, change).await;
     }
+    let batch = ProviderEventBatch {
+        key: sample::key(TENANT, OTHER_ACCOUNT),
+        provider: HookProvider::Ses,
+        at: at(7),
+        events: vec![hooks::event(1), NewProviderEvent { once: Some([9; 32]), ..hooks::event(2) }],
+    };
+    store.add_provider_events(batch).await.unwrap();
     for scope in ["spring", "unseen"].map(|code| SuspensionScope::Batch(code.parse().unwrap())) {
         stage::suspend(store, scope).await;
     }
@@ -264,6 +273,8 @@ async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
         format!("{:?}", store.recipients(tenant, None, None, 99).await.unwrap()),
         format!("{:?}", store.dkim_keys(Some(tenant), None).await.unwrap()),
         format!("{:?}", store.oauth_states().await.unwrap()),
+        format!("{:?}", store.provider_hooks(Some(tenant)).await.unwrap()),
+        format!("{:?}", store.provider_events(&reported(tenant), None, 99).await.unwrap()),
         format!("{:?}", store.is_session_ended(SessionId::from_bytes([5; 16])).await.unwrap()),
     ];
     let deleted = RecipientKey::Id(RecipientId::from_bytes([8; 16]));
@@ -275,6 +286,11 @@ async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
         lines.push(format!("{account:?}"));
     }
     lines
+}
+
+/// The events that were reported of the account with a hook.
+fn reported(tenant: &TenantId) -> ProviderEventFilter {
+    ProviderEventFilter { key: sample::key(tenant.as_str(), OTHER_ACCOUNT), state: None }
 }
 
 /// Enough of a body to distinguish it from another.

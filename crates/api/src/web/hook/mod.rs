@@ -1,0 +1,125 @@
+//! `POST /hooks/{provider}/{token}`: where providers report what happened to mail.
+//!
+//! The token is the permission to call, and the provider's signature proves the call. 200 means that every
+//! event of the call is durable; a provider repeats anything else. What the events say is processed later.
+
+mod throttle;
+
+pub(crate) use self::throttle::HookThrottle;
+
+use std::time::Instant;
+
+use axum::{
+    extract::{Path, Request, State},
+    http::StatusCode,
+};
+use postway_domain::{KeyDigest, ProviderHook};
+use postway_intake::{EVENTS_MAX, HOOK_BYTES_MAX, HookCall, HookRefusal};
+
+use crate::{
+    http::{body, error::ApiError, origin::RequestOrigin},
+    state::SharedState,
+};
+
+/// The longest token that is looked up.
+const TOKEN_BYTES_MAX: usize = 128;
+
+/// Report events of mail
+///
+/// For providers, in their own form: SES through SNS, SendGrid, Mailgun, Postmark, Resend, or the documented
+/// JSON of `http`. A call must be signed as the account's hook says. 200 means that its events are stored. No
+/// key is needed.
+#[utoipa::path(
+    post,
+    path = "/hooks/{provider}/{token}",
+    operation_id = "reportProviderEvents",
+    tag = "accounts",
+    security(()),
+    params(
+        ("provider" = String, Path, description = "`ses`, `sendgrid`, `mailgun`, `postmark`, `resend` or `http`"),
+        ("token" = String, Path, description = "The token of the account's hook"),
+    ),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "What the provider sends"),
+    responses(
+        (status = 200, description = "The events are stored"),
+        (status = 401, description = "The signature is missing, wrong or too old"),
+        (status = 404, description = "There is no such hook"),
+    )
+)]
+pub(crate) async fn report(
+    State(app): State<SharedState>,
+    Path((provider, token)): Path<(String, String)>,
+    request: Request,
+) -> Result<StatusCode, ApiError> {
+    let (parts, body) = request.into_parts();
+    let unknown = || ApiError::not_found("there is no such hook");
+    if token.len() > TOKEN_BYTES_MAX || !token.starts_with(ProviderHook::TOKEN_PREFIX) {
+        return Err(unknown());
+    }
+    let digest = KeyDigest::of(token.as_bytes());
+    let client = RequestOrigin::from_parts(&parts).and_then(|origin| origin.client());
+    let now = Instant::now();
+    let hooks = app.door.hooks();
+    let hook = match hooks.cached(&digest) {
+        Some(hook) => hook,
+        None => {
+            if client.is_some_and(|client| !app.hook_throttle.admits_token(client, now)) {
+                return Err(too_often());
+            }
+            hooks
+                .find(&digest)
+                .await?
+                .filter(|hook| hook.provider.as_str() == provider)
+                .ok_or_else(unknown)?
+        }
+    };
+    if hook.provider.as_str() != provider {
+        return Err(unknown());
+    }
+    if client.is_some_and(|client| app.hook_throttle.must_wait(client, digest, now)) {
+        return Err(too_often());
+    }
+    let bytes = body::read(&parts, body, HOOK_BYTES_MAX).await?;
+    let header = |name: &str| Some(parts.headers.get(name)?.to_str().ok()?.to_owned());
+    match hooks.receive(&hook, HookCall { header: &header, body: &bytes }).await {
+        Ok(_) => Ok(StatusCode::OK),
+        Err(refusal) => Err(refuse(&hook, refusal, || {
+            if let Some(client) = client {
+                app.hook_throttle.count_wrong(client, digest, now);
+            }
+        })),
+    }
+}
+
+fn too_often() -> ApiError {
+    ApiError::too_many("too many wrong calls from this address; try again in a few seconds")
+}
+
+fn refuse(hook: &ProviderHook, refusal: HookRefusal, count_wrong: impl FnOnce()) -> ApiError {
+    let reason = match &refusal {
+        HookRefusal::Forged(_) => "forged",
+        HookRefusal::Malformed(_) => "malformed",
+        HookRefusal::TooMany => "too_many",
+        HookRefusal::Unchecked(_) => "unchecked",
+        HookRefusal::Secret(_) => "secret",
+        HookRefusal::Store(_) => "store",
+    };
+    metrics::counter!("postway_provider_calls_refused_total", "reason" => reason).increment(1);
+    let (tenant, account) = (&hook.tenant, &hook.account);
+    tracing::warn!(%tenant, %account, provider = hook.provider.as_str(), reason, error = %refusal, "refused a call of a provider");
+    match refusal {
+        HookRefusal::Forged(message) => {
+            count_wrong();
+            ApiError::unproven(message)
+        }
+        HookRefusal::Malformed(message) => ApiError::malformed(message),
+        HookRefusal::TooMany => ApiError::too_large(format!(
+            "a call may have {EVENTS_MAX} events: let the provider send fewer at once"
+        )),
+        HookRefusal::Unchecked(message) => {
+            ApiError::unavailable("the signature cannot be checked now", message)
+        }
+        HookRefusal::Secret(error) => ApiError::internal(error),
+        HookRefusal::Store(error) => error.into(),
+    }
+}
