@@ -87,5 +87,6 @@ mod tenants;
 mod terminal;
 mod tls_and_auth;
 mod unsubscribe;
+mod upkeep_crashes;
 mod webhooks;
 mod wrong_keys;
