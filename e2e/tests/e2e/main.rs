@@ -90,5 +90,6 @@ mod terminal;
 mod tls_and_auth;
 mod unsubscribe;
 mod viruses;
+mod upkeep_crashes;
 mod webhooks;
 mod wrong_keys;
