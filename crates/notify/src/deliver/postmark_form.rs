@@ -1,8 +1,8 @@
 //! Events in the format of Postmark, for receivers that were written for it.
 //!
 //! `{"RecordType", "MessageID", "Recipient" or "Email", "Tag", "Metadata", …}`, one call for each event. The
-//! signature is ours; Postmark has none, and its basic authentication stands in the webhook's URL. Events that
-//! Postmark does not have are not delivered.
+//! signature is ours; Postmark has none, and its basic authentication stands in the webhook's URL. Events
+//! that Postmark does not have are not delivered.
 
 use postway_domain::{EventKind, MessageEvent, Time, WebhookForm};
 use serde_json::{Map, Value, json};

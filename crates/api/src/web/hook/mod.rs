@@ -21,7 +21,7 @@ use crate::{
     state::SharedState,
 };
 
-/// The longest token that is looked up.
+/// The longest token, in bytes.
 const TOKEN_BYTES_MAX: usize = 128;
 
 /// Report events of mail

@@ -153,7 +153,7 @@ pub(crate) async fn put(
     .await
 }
 
-/// A password or a signing secret, where the provider is told ours.
+/// A password or a signing secret, where the provider gets ours.
 fn make_secret(provider: HookProvider) -> Option<String> {
     use base64::{Engine, prelude::BASE64_STANDARD, prelude::BASE64_URL_SAFE_NO_PAD};
     let random = rand::rng().random::<[u8; 32]>();
