@@ -94,7 +94,7 @@ async fn body(
         let Some((snapshot, event)) = read_message(context, leased).await? else {
             return Ok(Err(NotificationVerdict::Gone));
         };
-        let body = postmark_form::message_body(&snapshot, &event);
+        let body = postmark_form::message_body(&snapshot, event);
         return Ok(body.map(|body| body.to_string()).ok_or(NotificationVerdict::Pointless));
     }
     if form == WebhookForm::Resend {
