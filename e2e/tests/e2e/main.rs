@@ -89,7 +89,7 @@ mod tenants;
 mod terminal;
 mod tls_and_auth;
 mod unsubscribe;
-mod viruses;
 mod upkeep_crashes;
+mod viruses;
 mod webhooks;
 mod wrong_keys;

@@ -164,6 +164,12 @@ async fn each_provider_says_what_it_needs() {
     let body = r#"{"RecordType":"Delivery","MessageID":"m"}"#;
     assert_eq!(report(&api, url, &signs_in(secret), body).await.status, 200);
     report(&api, url, &signs_in("other"), body).await.refused(401, "unauthorized");
+    let other = put(json!({"provider": "http"})).await.ok(201);
+    assert!(
+        other["url"].as_str().unwrap().starts_with("/hooks/http/ph_"),
+        "another provider has another URL"
+    );
+    report(&api, url, &signs_in(secret), body).await.refused(404, "not_found");
     api.put("/v1/accounts/nowhere/hook", json!({"provider": "http"})).await.refused(404, "not_found");
     // A tenant's reader sees the hook, and changes nothing.
     let reader = api.key("default", json!({"scopes": ["read"]})).await;

@@ -208,7 +208,7 @@ async fn settings_may_be_written_in_every_form_that_the_document_has() {
             hook,
             "/v1/accounts/a/hook",
             [
-                json!({"provider": "ses", "topics": ["arn:aws:sns:eu-west-1:1:a"], "version": null}),
+                json!({"provider": "ses", "sns_endpoint": null, "topics": ["arn:aws:sns:eu-west-1:1:a"], "version": null}),
                 json!({"provider": "postmark", "username": "u", "secret": "s"}),
             ],
         )

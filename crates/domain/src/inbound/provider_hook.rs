@@ -92,7 +92,7 @@ pub enum HookProof {
     PublicKey,
     /// A key that the provider gives.
     SigningKey,
-    /// A user name and a password that the provider is told.
+    /// A user name and a password that the provider sends.
     Password,
     /// A secret of the form `whsec_…`.
     SigningSecret,

@@ -1,8 +1,8 @@
 //! Events in the format of Postmark, for receivers that were written for it.
 //!
 //! `{"RecordType", "MessageID", "Recipient" or "Email", "Tag", "Metadata", …}`, one call for each event. The
-//! signature is ours; Postmark has none, and its basic authentication stands in the webhook's URL. Events that
-//! Postmark does not have are not delivered.
+//! signature is ours; Postmark has none, and its basic authentication stands in the webhook's URL. Events
+//! that Postmark does not have are not delivered.
 
 use postway_domain::{EventKind, MessageEvent, Time, WebhookForm};
 use serde_json::{Map, Value, json};
@@ -40,9 +40,10 @@ pub(crate) fn message_body(snapshot: &MessageSnapshot, event: &MessageEvent) -> 
     let mut set = |name: &str, value: Value| body[name] = value;
     match event.kind {
         EventKind::Bounced | EventKind::RecipientFailed | EventKind::PecFailed | EventKind::Failed => {
-            let is_soft = said["type"].as_str() == Some("soft");
+            // Receivers take a hard bounce for an address that does not exist.
+            let is_hard = said["type"].as_str() == Some("hard");
             let details = reason(&snapshot.brief, event);
-            bounce(&mut set, if is_soft { SOFT_BOUNCE } else { HARD_BOUNCE }, event, recipient, &details);
+            bounce(&mut set, if is_hard { HARD_BOUNCE } else { SOFT_BOUNCE }, event, recipient, &details);
         }
         EventKind::Complained => bounce(&mut set, SPAM_COMPLAINT, event, recipient, "reported as spam"),
         EventKind::Opened | EventKind::Clicked => {

@@ -111,7 +111,7 @@ async fn body(
             Ok(body.map(|body| body.to_string()).ok_or(NotificationVerdict::Pointless))
         }
         WebhookForm::Postmark => {
-            let body = postmark_form::message_body(&snapshot, &event);
+            let body = postmark_form::message_body(&snapshot, event);
             Ok(body.map(|body| body.to_string()).ok_or(NotificationVerdict::Pointless))
         }
     }

@@ -239,6 +239,9 @@ fn describe() {
         "postway_inbound_failed_total",
         "Mails that failed after all tries, by tenant and mailbox"
     );
+    describe_counter!("postway_provider_events_total", "Events that providers reported, by provider");
+    describe_counter!("postway_provider_events_settled_total", "Processed events of providers, by new state");
+    describe_counter!("postway_provider_calls_refused_total", "Refused calls of providers, by reason");
     describe_counter!("postway_inbound_tries_total", "Tries to process mails, by tenant and mailbox");
     describe_counter!(
         "postway_inbound_retries_total",

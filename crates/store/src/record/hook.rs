@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use postway_domain::{AccountId, HookProvider, LeaseToken, MessageUid, ProviderEventState, TenantId, Time};
 
-use super::{AccountKey, claim::LeaseGrant, inbound::MessageFinding};
+use super::{AccountKey, claim::LeaseGrant, finding::MessageFinding};
 
 /// The events of one call of a provider.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@ mod change;
 mod claim;
 mod directory;
 mod disk_space;
+mod finding;
 mod hook;
 mod inbound;
 mod node;
@@ -31,15 +32,16 @@ pub use directory::{
     SuppressionReason, SuppressionRecord, SuspensionRecord, SuspensionScope,
 };
 pub use disk_space::StoreSpace;
+pub(crate) use finding::FindingOrigin;
+pub use finding::MessageFinding;
 pub use hook::{
     NewProviderEvent, ProviderEventBatch, ProviderEventClaim, ProviderEventFilter, ProviderEventResult,
     ProviderEventToProcess, ProviderEventView, SentThrough,
 };
-pub(crate) use inbound::FindingOrigin;
 pub use inbound::{
     InboundFilter, InboundMailResult, InboundRecord, InboundReplay, InboundView, MailToProcess, MailboxKey,
-    MailboxNote, MailboxPage, MailboxState, MessageFinding, NewInbound, NewReceipt, ProcessRequest,
-    ProcessingState, ReceiptPlace, RegistrationResult, StoredReceipt, TracedMessage,
+    MailboxNote, MailboxPage, MailboxState, NewInbound, NewReceipt, ProcessRequest, ProcessingState,
+    ReceiptPlace, RegistrationResult, StoredReceipt, TracedMessage,
 };
 pub(crate) use node::free_slot;
 pub use node::{DutyRecord, NodeBeat, NodeRecord};

@@ -10,7 +10,7 @@ pub(crate) use self::throttle::HookThrottle;
 use std::time::Instant;
 
 use axum::{
-    extract::{Path, Request, State},
+    extract::{Path, Request, State, rejection::PathRejection},
     http::StatusCode,
 };
 use postway_domain::{KeyDigest, ProviderHook};
@@ -21,7 +21,7 @@ use crate::{
     state::SharedState,
 };
 
-/// The longest token that is looked up.
+/// The longest token, in bytes.
 const TOKEN_BYTES_MAX: usize = 128;
 
 /// Report events of mail
@@ -48,11 +48,12 @@ const TOKEN_BYTES_MAX: usize = 128;
 )]
 pub(crate) async fn report(
     State(app): State<SharedState>,
-    Path((provider, token)): Path<(String, String)>,
+    path: Result<Path<(String, String)>, PathRejection>,
     request: Request,
 ) -> Result<StatusCode, ApiError> {
     let (parts, body) = request.into_parts();
     let unknown = || ApiError::not_found("there is no such hook");
+    let Path((provider, token)) = path.map_err(|_| unknown())?;
     if token.len() > TOKEN_BYTES_MAX || !token.starts_with(ProviderHook::TOKEN_PREFIX) {
         return Err(unknown());
     }
@@ -66,11 +67,7 @@ pub(crate) async fn report(
             if client.is_some_and(|client| !app.hook_throttle.admits_token(client, now)) {
                 return Err(too_often());
             }
-            hooks
-                .find(&digest)
-                .await?
-                .filter(|hook| hook.provider.as_str() == provider)
-                .ok_or_else(unknown)?
+            hooks.find(&digest).await?.ok_or_else(unknown)?
         }
     };
     if hook.provider.as_str() != provider {

@@ -19,7 +19,7 @@ use crate::transport::{
     MailEnvelope, RecipientReply, fitted_mail::FittedMail, recipient_list::RecipientBound,
 };
 
-/// The name under which a provider is told our id of a message, so that its events have it.
+/// The name under which a provider gets our id of a message, so that its events have it.
 pub(super) const UID_FIELD: &str = "postway_id";
 
 /// The form in which a provider accepts mail.

@@ -44,7 +44,7 @@ pub(super) struct ReportedEvent {
 /// What an event says.
 #[derive(Debug)]
 pub(super) enum EventContent {
-    /// What became of the mail.
+    /// What a server did with the mail.
     Report(ReceivedReport),
     /// What a reader did.
     Act(ReaderAct),

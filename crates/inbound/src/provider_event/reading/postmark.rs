@@ -1,4 +1,4 @@
-//! Postmark's webhooks, told apart by `RecordType`. Our id comes back in `Metadata`.
+//! Postmark's webhooks, distinguished by `RecordType`. Our id comes back in `Metadata`.
 
 use postway_domain::EventKind;
 use postway_mime::received::{BounceType, ReportKind, ReportedAction};

@@ -133,13 +133,11 @@ pub async fn accounts(reached: &ReachedServer) -> Vec<CheckupFinding> {
             }
             (Ok(shown), trial) => {
                 let judged = judge_account(&name, &shown, &trial);
-                match judged.state {
-                    CheckupState::Ok if reports_events(&field(&shown, "kind")) => {
-                        let hook = ["v1", "accounts", &id, "hook"];
-                        judge_hook(judged, &within(tenant.client.get(&hook, &[])).await)
-                    }
-                    _ => judged,
+                if judged.state != CheckupState::Ok || !reports_events(&field(&shown, "kind")) {
+                    return judged;
                 }
+                let hook = ["v1", "accounts", &id, "hook"];
+                judge_hook(judged, &within(tenant.client.get(&hook, &[])).await)
             }
             (Err(failure), _) => unasked(&name, &failure),
         }
@@ -159,7 +157,7 @@ fn reports_events(kind: &str) -> bool {
 fn judge_hook(judged: CheckupFinding, hook: &Result<Value, CommandFailure>) -> CheckupFinding {
     match hook {
         Err(CommandFailure::NotFound(_)) => {
-            let advice = "make one with `postway hooks set ID` and give its URL to the provider; see the guide, Events of providers";
+            let advice = "make one with `postway hooks set ID` and give its URL to the provider; the guide has a page, What providers report";
             CheckupFinding { state: CheckupState::Warning, ..judged }
                 .found("it has no hook: bounces and complaints that its provider reports are not known here")
                 .advice(advice)

@@ -61,8 +61,8 @@ fn url_of(app: &AppState, provider: HookProvider, token: &str) -> String {
 /// Create or change an account's hook
 ///
 /// The address to which the account's provider reports deliveries, bounces, complaints, opens and clicks. A
-/// new hook is answered with its `url`, which is shown only once; a change keeps it. Secrets that are left
-/// out stay.
+/// new hook is answered with its `url`, which is shown only once; a change keeps it, unless the provider is
+/// another. Secrets that are left out stay.
 #[utoipa::path(
     put,
     path = "/v1/accounts/{id}/hook",
@@ -110,12 +110,10 @@ pub(crate) async fn put(
             return Err(ApiError::field("secret", settings::secret_hint(provider)));
         }
         let now = app.clock.now();
-        let token = current.is_none().then(|| ProviderHook::make_token(&mut rand::rng()));
-        let digest = match (&current, &token) {
-            (Some(hook), None) => hook.token,
-            (_, Some(token)) => KeyDigest::of(token.as_bytes()),
-            (None, None) => return Err(ApiError::internal("a new hook has a token")),
-        };
+        // The URL names the provider, so that another provider needs another one.
+        let kept_token = current.as_ref().filter(|hook| hook.provider == provider).map(|hook| hook.token);
+        let new_token = ProviderHook::make_token(&mut rand::rng());
+        let digest = kept_token.unwrap_or_else(|| KeyDigest::of(new_token.as_bytes()));
         let expected = current.as_ref().map(|hook| hook.version);
         check_version("hook", version, expected.unwrap_or(0))?;
         let hook = ProviderHook {
@@ -141,19 +139,19 @@ pub(crate) async fn put(
             }
         }
         tracing::info!(%tenant, account = %id, provider = provider.as_str(), "hook written");
-        Ok(Some(match token {
-            Some(token) => {
-                let url = url_of(&app, provider, &token);
+        Ok(Some(match kept_token {
+            None => {
+                let url = url_of(&app, provider, &new_token);
                 let hook = ProviderHookWithToken { hook: view, url, secret: made };
                 (StatusCode::CREATED, Json(hook)).into_response()
             }
-            None => Json(view).into_response(),
+            Some(_) => Json(view).into_response(),
         }))
     })
     .await
 }
 
-/// A password or a signing secret, where the provider is told ours.
+/// A password or a signing secret, where the provider gets ours.
 fn make_secret(provider: HookProvider) -> Option<String> {
     use base64::{Engine, prelude::BASE64_STANDARD, prelude::BASE64_URL_SAFE_NO_PAD};
     let random = rand::rng().random::<[u8; 32]>();
