@@ -4,8 +4,8 @@ use postway_domain::oauth::OAuthOwner;
 
 use crate::{
     admin::{
-        accounts, audit, keys, oauth, scoped_suppressions, sessions, streams, suppressions, suspensions,
-        tenants,
+        accounts, audit, keys, oauth, routes, scoped_suppressions, sessions, streams, suppressions,
+        suspensions, tenants,
     },
     content::{dkim_keys, links, recipients, templates},
     error::StoreError,
@@ -69,6 +69,12 @@ pub(crate) async fn change(
             streams::update(session, stream, *expected).await?
         }
         DirectoryChange::DeleteStream(tenant, id) => streams::delete(session, tenant, id).await?,
+        DirectoryChange::CreateRoute(route) => routes::create(session, route).await?,
+        DirectoryChange::UpdateRoute(route, expected) => routes::update(session, route, *expected).await?,
+        DirectoryChange::DeleteRoute(tenant, id) => routes::delete(session, tenant, id).await?,
+        DirectoryChange::OrderRoutes(tenant, order, now) => {
+            routes::order(session, tenant, order, *now).await?
+        }
         DirectoryChange::OpenCircuit(circuit) => suspensions::open_circuit(session, circuit).await?,
         DirectoryChange::CloseCircuit(key) => suspensions::close_circuit(session, key).await?,
         DirectoryChange::RedactAudit { tenant, target, digest } => {
