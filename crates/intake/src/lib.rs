@@ -39,6 +39,7 @@ pub use accept::{
     preview::{PreviewTarget, TemplatePreview},
     raw::RawOptions,
     refused_mail::RefusedMail,
+    route_trial::{RouteProbe, RouteTrial, TriedRoute, TriedTarget},
 };
 pub use budget::{FairBudget, FairShare, run_heavy};
 pub use fetch::{AttachmentFolder, FetchConfig};
