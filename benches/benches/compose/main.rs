@@ -6,6 +6,7 @@
 
 mod large;
 mod parts;
+mod routes;
 
 fn main() -> anyhow::Result<()> {
     // `cargo test --benches` runs this too; only `cargo bench` asks for figures.
@@ -13,5 +14,6 @@ fn main() -> anyhow::Result<()> {
         return Ok(());
     }
     parts::print()?;
+    routes::print()?;
     large::print()
 }

@@ -20,6 +20,7 @@ export const ROUTES = [
   ["suppressions", "suppressions", "Suppressions", "read"],
   ["signing-keys", "signing_keys", "Signing keys", "read"],
   ["mailboxes", "mailboxes", "Mailboxes", "read"],
+  ["routes", "routes", "Routes", "read"],
   ["rules", "rules", "Rules", "read"],
   ["inbound", "inbound", "Inbound mail", "read"],
   ["inbound/:id", "inbound_mail", "Inbound mail", "read"],
@@ -37,7 +38,7 @@ export const ROUTES = [
 /** What the menu shows, in groups. */
 export const MENU = [
   ["", ["", "messages", "send", "inbox", "dead-letters"]],
-  ["Sending", ["accounts", "batches", "templates", "recipients", "suppressions", "signing-keys"]],
+  ["Sending", ["accounts", "routes", "batches", "templates", "recipients", "suppressions", "signing-keys"]],
   ["Receiving", ["mailboxes", "rules", "inbound", "contacts"]],
   ["Connected", ["webhooks", "outbox"]],
   ["Operating", ["settings", "tenants", "nodes", "audit"]],

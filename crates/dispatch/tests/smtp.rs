@@ -4,6 +4,8 @@
 
 #[path = "smtp/converted.rs"]
 mod converted;
+#[path = "smtp/dialogue.rs"]
+mod dialogue;
 #[path = "smtp/doubt.rs"]
 mod doubt;
 #[path = "smtp/faults.rs"]

@@ -26,7 +26,7 @@ pub use inbound::{provider_hook as hook, rule, watched_mailbox as mailbox};
 pub use limit::{destination, destination_room, fairness};
 pub use message::{dsn, event, lane, retry, verp};
 pub use subscriber::webhook_form;
-pub use tenant::{contact, known_recipient, stream, template};
+pub use tenant::{contact, known_recipient, route, stream, template};
 pub use time::spoken_time;
 
 pub use account::{Account, AccountKind, AccountSettings, RelayTlsMode, SesAccount};
@@ -48,6 +48,7 @@ pub use mailbox::WatchedMailbox;
 pub use message::{
     DestinationGroup, MessagePriority, MessageState, MessageStatus, RecipientKind, RecipientStatus,
 };
+pub use route::MailRoute;
 pub use rule::InboundRule;
 pub use stream::MailStream;
 pub use subscriber::{Subscriber, SubscriberKind};

@@ -40,6 +40,7 @@ pub use accept::{
     preview::{PreviewTarget, TemplatePreview},
     raw::RawOptions,
     refused_mail::RefusedMail,
+    route_trial::{RouteProbe, RouteTrial, TriedRoute, TriedTarget},
     virus_check::VirusVerdict,
 };
 pub use budget::{FairBudget, FairShare, run_heavy};

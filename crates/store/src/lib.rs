@@ -43,7 +43,7 @@ pub use error::StoreError;
 pub use nodes::liveness::{self as roster, LivenessRoster};
 pub use port::{
     BlobNameStore, CatalogueStore, DirectoryStore, HookStore, InboundStore, IntakeStore, NodeStore,
-    OperationStore, PreparationStore, Read, ReportStore, RetentionStore, Store, StreamStore, WorkStore,
+    OperationStore, PreparationStore, Read, ReportStore, RetentionStore, RouteStore, Store, StreamStore, WorkStore,
 };
 pub use queue::hand_over as handover;
 pub use reading::blocked_by::{self as holds, MessageBlockers};

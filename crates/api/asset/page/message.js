@@ -59,6 +59,7 @@ const Shown = ({ one, changed }) => {
     <${Facts} pairs=${[
       ["Id", html`<code>${one.id}</code> <${Copy} text=${one.id} label="Copy the id" />`],
       ["Account", html`<a href=${link(`accounts/${encodeURIComponent(one.account)}`)}>${one.account}</a>`],
+      ["Route", one.route && html`<${Route} route=${one.route} />`],
       ["Batch", code],
       ["Priority", PRIORITY[one.priority]],
       ["Accepted", html`<${When} at=${one.created_at} />`],
@@ -88,6 +89,9 @@ const Shown = ({ one, changed }) => {
       <h2>What happened</h2>
       <${Timeline} events=${one.events} attempts=${one.attempts} recipients=${one.recipients} />
     </section>
+    ${one.dialogue &&
+      html`<section class="card"><h2>What was said in attempt ${one.dialogue.attempt}</h2>
+        <pre class="source" tabindex="0">${one.dialogue.lines.join("\n")}</pre></section>`}
     <section class="card">
       <h2>The mail</h2>
       <${Mail} key=${one.status === "accepted" || one.status === "validating" ? "early" : "made"} path=${path}
@@ -98,6 +102,15 @@ const Shown = ({ one, changed }) => {
     <${Receipts} path=${path} />
   `;
 };
+
+/** Which route chose the account, and why. */
+const Route = ({ route }) => html`
+  ${route.id && html`<a href=${link("routes")}>${route.id}</a>`}
+  ${route.because.length > 0 && html` <span class="muted">${route.because.join(", ").replaceAll("_", " ")}</span>`}
+  ${route.left_out.length > 0 && html` <span class="muted">left out: ${route.left_out.join(", ")}</span>`}
+  ${route.waits_for && html` <${Badge} status=${route.waits_for} tone="warn" />`}
+  ${route.passed_over.length > 0 &&
+    html` <span class="muted">passed over, its accounts are gone: ${route.passed_over.join(", ")}</span>`}`;
 
 /** Why it ended as it did, in the words of whoever ended it. */
 const End = ({ one }) =>

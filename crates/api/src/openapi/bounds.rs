@@ -6,12 +6,13 @@
 //! those of [`super::named`].
 
 use postway_domain::{
-    AccountSettings, Contact, MailStream, TenantSettings,
+    AccountSettings, Contact, MailRoute, MailStream, TenantSettings,
     address_pattern::AddressPattern,
     destination::DestinationLimit,
     limit::WarmUpPlan,
     mailbox::MailboxSettings,
     retry::RetryPolicy,
+    route::{RouteConditions, RouteContent, RouteTarget},
     rule::{FollowUpPlan, RuleContent},
 };
 use postway_intake::IntakeLimits;
@@ -95,6 +96,33 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
                 "ScopedSuppressionRequest.stream",
                 "listScopedSuppressions?stream",
                 "deleteScopedSuppression?stream",
+            ],
+        ),
+        (
+            Form(NAME_64),
+            &[
+                "RouteRequest.id",
+                "RouteAccountRequest.account",
+                "RouteMatchRequest.streams",
+                "RouteTrialRequest.stream",
+            ],
+        ),
+        (Form(CLIENT_ID), &["RouteMatchRequest.batches", "RouteTrialRequest.batch"]),
+        (Chars(1, 1_024), &["RouteMatchRequest.tags"]),
+        (Chars(0, MailRoute::DESCRIPTION_CHARS_MAX), &["RouteRequest.description"]),
+        (Items(1, RouteContent::ACCOUNTS_MAX), &["RouteRequest.accounts"]),
+        (Number(0, RouteTarget::WEIGHT_MAX), &["RouteAccountRequest.weight"]),
+        (Items(0, MailRoute::PER_TENANT_MAX), &["RouteOrderRequest.ids"]),
+        (
+            Items(0, RouteConditions::LIST_MAX),
+            &[
+                "RouteMatchRequest.sender_domains",
+                "RouteMatchRequest.tags",
+                "RouteMatchRequest.batches",
+                "RouteMatchRequest.streams",
+                "RouteMatchRequest.priorities",
+                "RouteMatchRequest.recipient_domains",
+                "RouteTrialRequest.tags",
             ],
         ),
         (Chars(0, MailStream::NAME_CHARS_MAX), &["StreamRequest.name"]),

@@ -63,6 +63,13 @@ fn example_for(operation: &str) -> Option<Value> {
         "createSigningKey" => json!({"domain": "example.com", "selector": "pw1", "algorithm": "ed25519"}),
         "createSuppression" => json!({"address": "gone@example.net", "reason": "manual", "note": "by phone"}),
         "changeSuppression" => json!({"reason": "complaint", "expires_at": "2040-01-01T00:00:00Z"}),
+        "createRoute" => json!({
+            "id": "newsletters", "match": {"sender_domains": ["*.example.com"], "priorities": ["low"]},
+            "accounts": [{"account": "sandbox", "weight": 1}],
+        }),
+        "changeRoute" => json!({"accounts": [{"account": "sandbox", "weight": 3}]}),
+        "orderRoutes" => json!({"ids": ["newsletters"]}),
+        "tryRoutes" => json!({"from": "shop@example.com", "to": ["ada@example.net"], "tags": ["orders"]}),
         "createScopedSuppression" => json!({"pattern": "*@example.net", "stream": "newsletter"}),
         "createStream" => json!({
             "id": "newsletter", "name": "Weekly letter", "description": "Every Monday",

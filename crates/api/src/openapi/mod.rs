@@ -35,7 +35,7 @@ use crate::{
     inbound::{contact, mail, mailbox, rule},
     message::{self, feed, operate::dead_letter},
     observe::{account_history, health, metrics, overview, queue_stats},
-    outgoing::{account, batch, dkim, recipient, stream, suppression, template},
+    outgoing::{account, batch, dkim, recipient, route, stream, suppression, template},
     state::SharedState,
     web::{hook, linked_file, unsubscribe},
     webhook,
@@ -68,6 +68,7 @@ const CURSOR: &str = "^[A-Za-z0-9_-]+$";
         (name = "recipients", description = "Your optional directory of the people you write to."),
         (name = "signing keys", description = "DKIM: keys that sign the mail of a domain."),
         (name = "accounts", description = "The relays and providers that send your mail."),
+        (name = "routes", description = "Rules that choose the account of mail that names none."),
         (name = "batches", description = "Mail that is suspended and activated together."),
         (name = "streams", description = "Named kinds of mail, which readers can unsubscribe from one by one."),
         (name = "suppressions", description = "Addresses that get no mail."),
@@ -127,6 +128,10 @@ pub(crate) fn routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(account::hook::rotate))
         .routes(routes!(account::hook::events::list))
         .routes(routes!(hook::report))
+        .routes(routes!(route::write::create, route::list))
+        .routes(routes!(route::order::order))
+        .routes(routes!(route::trial::try_routes))
+        .routes(routes!(route::show, route::write::patch, route::delete))
         .routes(routes!(batch::list))
         .routes(routes!(batch::show))
         .routes(routes!(batch::suspend))

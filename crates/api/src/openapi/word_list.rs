@@ -12,6 +12,7 @@ use postway_domain::{
     AccountKind, EventKind, HookProvider, MessageState, ProviderEventState, RecipientStatus,
     inbound::{InboundState, outcome_rank},
     key::KeyScope,
+    route::RouteCondition,
     subscriber::event_names,
 };
 use serde_json::Value;
@@ -96,6 +97,11 @@ fn lists() -> Vec<WordList> {
             &["bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"],
             &["listInbound?kind", "InboundReplayRequest.kind", "InboundSummary.kind"],
         ),
+        list(
+            &RouteCondition::ALL.map(RouteCondition::as_str),
+            &["TriedRouteCondition.condition", "MessageRoute.because"],
+        ),
+        list(&["suspended", "circuit", "limit"], &["TriedAccount.held_by", "MessageRoute.waits_for"]),
         list(
             &["resend", "hold"],
             &[

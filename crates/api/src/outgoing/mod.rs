@@ -1,10 +1,11 @@
-//! What outgoing mail is sent by and made of: accounts, batches, streams, templates, recipients, suppressions
-//! and DKIM keys.
+//! What outgoing mail is sent by and made of: accounts, batches, streams, routes, templates, recipients,
+//! suppressions and DKIM keys.
 
 pub(crate) mod account;
 pub(crate) mod batch;
 pub(crate) mod dkim;
 pub(crate) mod recipient;
+pub(crate) mod route;
 pub(crate) mod stream;
 pub(crate) mod suppression;
 pub(crate) mod template;

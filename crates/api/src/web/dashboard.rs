@@ -59,6 +59,7 @@ const FILES: &[(&str, &[u8])] = files![
     "page/outbox.js",
     "page/overview.js",
     "page/recipients.js",
+    "page/routes.js",
     "page/rules.js",
     "page/send.js",
     "page/signing_keys.js",

@@ -11,10 +11,11 @@ use crate::{
 };
 
 /// What must be there before an example can be sent, in this order; everything else follows.
-const FIRST: [&str; 12] = [
+const FIRST: [&str; 13] = [
     "createStream",
     "createTenant",
     "createAccount",
+    "createRoute",
     "createMailbox",
     "createRule",
     "createContact",
@@ -59,6 +60,7 @@ async fn every_example_is_allowed_by_the_document_and_taken_by_the_server() {
             _ if route.starts_with("/v1/tenants/") => (route.replace("{id}", "acme"), example),
             _ if route.starts_with("/v1/mailboxes/") => (route.replace("{id}", "support"), example),
             _ if route.starts_with("/v1/rules/") => (route.replace("{id}", "orders"), example),
+            _ if route.starts_with("/v1/routes/{id}") => (route.replace("{id}", "newsletters"), example),
             _ if route.starts_with("/v1/streams/") => (route.replace("{id}", "newsletter"), example),
             _ if route.starts_with("/v1/contacts/") => (route.replace("{id}", "acme"), example),
             _ if route.starts_with("/v1/recipients/") => (route.replace("{id}", "external:C-1"), example),

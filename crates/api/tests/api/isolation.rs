@@ -40,6 +40,7 @@ pub async fn state_of_first(api: &Api) -> Vec<Value> {
         "/v1/suppressions".to_owned(),
         "/v1/scoped-suppressions".to_owned(),
         "/v1/streams".to_owned(),
+        "/v1/routes".to_owned(),
         "/v1/templates".to_owned(),
         "/v1/templates/first-welcome".to_owned(),
         "/v1/recipients".to_owned(),
@@ -109,6 +110,8 @@ pub async fn with_two_tenants() -> (Api, Made, String) {
     let scoped = json!({"pattern": "first-bob@example.net", "stream": "first-stream"});
     api.post("/v1/scoped-suppressions", scoped).await.ok(201);
     api.post("/v1/streams", json!({"id": "first-stream", "name": "first-letter"})).await.ok(201);
+    let route = json!({"id": "first-route", "match": {"tags": ["first-tag"]}, "accounts": [{"account": "first-relay"}]});
+    api.post("/v1/routes", route).await.ok(201);
     let welcome = json!({"name": "first-welcome", "subject": "first-subject", "text": "first-text"});
     api.post("/v1/templates", welcome).await.ok(201);
     let known = json!({"external_id": "first-C1", "address": "first-ada@example.net", "personal_number": "first-0042"});
@@ -164,6 +167,7 @@ fn filled(path: &str, made: &Made) -> Vec<String> {
         "suppressions" => &["first-bob@example.net"],
         "scoped-suppressions" => &["first-bob@example.net"],
         "streams" => &["first-stream"],
+        "routes" => &["first-route"],
         "templates" => &["first-welcome"],
         "recipients" => &["external:first-C1"],
         "dkim" => &["first-shop.example"],
@@ -208,6 +212,12 @@ fn body_of(operation: &str) -> String {
         "createScopedSuppression" => {
             json!({"pattern": "first-bob@example.net", "stream": "first-stream", "note": "theirs"})
         }
+        "createRoute" => {
+            json!({"id": "first-route", "accounts": [{"account": "first-relay"}], "description": "theirs"})
+        }
+        "changeRoute" => json!({"description": "theirs"}),
+        "orderRoutes" => json!({"ids": ["first-route"]}),
+        "tryRoutes" => json!({"tags": ["first-tag"]}),
         "createStream" => json!({"id": "first-stream", "name": "theirs"}),
         "changeStream" => json!({"name": "theirs"}),
         "createTemplate" => json!({"name": "first-welcome", "text": "theirs"}),

@@ -32,6 +32,7 @@ mod query;
 mod read;
 mod recipient;
 mod refuse;
+mod route;
 mod rule;
 mod schema;
 mod secrets;

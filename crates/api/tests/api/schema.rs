@@ -422,6 +422,12 @@ async fn everything_else_is_described_in_every_form() {
         .await;
     stage.refuses("POST", all, all, [json!({"id": "a b"}), json!({"id": "v", "title": "x"})]).await;
     stage.takes_back("PATCH", one, "/v1/streams/s").await;
+    let routes = "/v1/routes";
+    let route = json!({"id": "r", "accounts": [{"account": "sandbox", "weight": 3}], "match": null});
+    stage.takes("POST", routes, routes, [route]).await;
+    let heavy = json!({"accounts": [{"account": "sandbox", "weight": 1_001}]});
+    stage.refuses("POST", routes, routes, [json!({"accounts": []}), heavy]).await;
+    stage.takes_back("PATCH", "/v1/routes/{id}", "/v1/routes/r").await;
     let scoped = "/v1/scoped-suppressions";
     stage
         .takes(

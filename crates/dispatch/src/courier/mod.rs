@@ -33,8 +33,8 @@ use crate::{
     context::DispatchContext,
     outcome::{self, AttemptFacts, AttemptVerdict, ReturnReason, settle},
     transport::{
-        DeliveryEnd, DeliveryResult, MailEnvelope, RecipientReply, SandboxTransport, SmtpConnection,
-        SmtpSettings,
+        DeliveryEnd, DeliveryResult, HandshakeMilestones, MailEnvelope, RecipientReply, SandboxTransport,
+        SmtpConnection, SmtpSettings,
     },
 };
 
@@ -287,15 +287,19 @@ impl Courier {
             let pooled = self.connection.take().filter(|open| open.version == config.version);
             let pooled = pooled.and_then(|mut open| is_fresh(&mut open.connection).then_some(open));
             let was_reused = pooled.is_some();
+            let mut reached = HandshakeMilestones::default();
             let mut open = match pooled {
                 Some(open) => open,
-                None => match SmtpConnection::open(settings, &self.context.tls).await {
+                None => match SmtpConnection::open_watched(settings, &self.context.tls, &mut reached).await {
                     Ok(connection) => OpenConnection {
                         version: config.version,
                         connection,
                         _count: self.sender.count_connection(),
                     },
-                    Err(failure) => return SendResult::Attempted(not_sent(job, failure)),
+                    Err(failure) => {
+                        let dialogue = Some(reached.opening.ended_by(&failure));
+                        return SendResult::Attempted(DeliveryResult { dialogue, ..not_sent(job, failure) });
+                    }
                 },
             };
             // Connecting may have taken longer than the permit is valid.

@@ -30,7 +30,7 @@ use self::event_data::OutcomeEventData;
 pub(crate) use self::not_started::{
     ReturnReason, all_suppressed, over_limit, recipient_deleted, return_message, too_late,
 };
-use crate::transport::{DeliveryEnd, DeliveryResult, RecipientReply, RelayReply};
+use crate::transport::{DeliveryEnd, DeliveryResult, RecipientReply, RelayReply, hide_addresses};
 
 /// The facts of an attempt, besides the delivery itself.
 pub(crate) struct AttemptFacts<'a> {
@@ -319,6 +319,7 @@ pub(crate) fn judge_attempt(
         outcome: outcome_word(outcome),
         reply,
         provider_message_id: provider_message_id.clone(),
+        dialogue: delivery.dialogue.map(|text| if job.sensitive { hide_addresses(&text) } else { text }),
     });
     let duration = attempt.duration;
     AttemptVerdict { change, then: None, moves_to: None, outcome, failure, provider_message_id, duration }

@@ -81,12 +81,14 @@ pub struct DeliveryResult {
     pub converted: &'static [&'static str],
     /// The pause that the peer asked for.
     pub pause: Option<Duration>,
+    /// What both sides said, if the mail or a recipient was refused or lost.
+    pub dialogue: Option<String>,
 }
 
 impl DeliveryResult {
     /// The result for a mail that was not converted, with no pause.
     pub fn new(recipients: Vec<RecipientReply>, end: DeliveryEnd) -> Self {
-        Self { recipients, end, converted: &[], pause: None }
+        Self { recipients, end, converted: &[], pause: None, dialogue: None }
     }
 }
 

@@ -25,6 +25,7 @@ pub use delivery::{
 pub use provider::{ProviderClient, ProviderCredentials, ProviderSettings};
 pub use sandbox::SandboxTransport;
 pub use ses::{SesClient, SesCredentials, SesSettings};
+pub(crate) use smtp::hide_addresses;
 pub use smtp::{
     HandshakeMilestones, RelayCredentials, RelayDialer, SmtpConnection, SmtpDeadlines, SmtpSettings,
     TcpDialer,

@@ -20,6 +20,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub mod dns;
+mod domain_pattern;
 mod idn;
 mod list;
 mod mailbox;

@@ -8,6 +8,7 @@ use std::{borrow::Cow, fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+pub use super::domain_pattern::{DomainPattern, InvalidDomainPattern};
 use crate::address::domain_to_ascii;
 
 /// A pattern of addresses.
@@ -15,10 +16,8 @@ use crate::address::domain_to_ascii;
 pub struct AddressPattern {
     /// The part before the `@`, in lower case, with `*` for any characters.
     local: String,
-    /// The domain, in lower case and as A-labels.
-    domain: String,
-    /// Whether it matches the subdomains of the domain instead.
-    is_of_subdomains: bool,
+    /// The domain, or the parent of the domains.
+    domain: DomainPattern,
 }
 
 /// The text is not an address pattern.
@@ -35,14 +34,8 @@ impl AddressPattern {
     /// Whether the pattern matches an address.
     pub fn matches(&self, address: &str) -> bool {
         let Some((local, domain)) = address.trim().rsplit_once('@') else { return false };
-        let domain = ascii_domain(domain);
-        let is_domain = match self.is_of_subdomains {
-            true => {
-                domain.strip_suffix(&self.domain).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
-            }
-            false => domain == self.domain,
-        };
-        is_domain && (self.local == "*" || is_like(&local.to_lowercase(), &self.local))
+        self.domain.matches(&ascii_domain(domain))
+            && (self.local == "*" || is_like(&local.to_lowercase(), &self.local))
     }
 
     /// Whether a list allows an address. An empty list allows all.
@@ -79,30 +72,20 @@ impl FromStr for AddressPattern {
             Some((local, domain)) => (local, domain),
             None => ("*", text),
         };
-        let (domain, is_of_subdomains) = match domain.strip_prefix("*.") {
-            Some(parent) => (parent, true),
-            None => (domain, false),
-        };
         let is_local = !local.chars().any(|c| c.is_control() || c.is_whitespace() || c == '@');
-        let domain = domain_to_ascii(domain).map_err(|_| invalid())?.to_lowercase();
-        let is_domain = domain.contains('.') || domain == "localhost";
-        if text.len() > Self::BYTES_MAX
-            || !is_local
-            || !is_domain
-            || domain.contains(['*', ' ', ',', '<', '>'])
-        {
+        if text.len() > Self::BYTES_MAX || !is_local {
             return Err(invalid());
         }
-        Ok(Self { local: local.to_lowercase(), domain, is_of_subdomains })
+        let domain = domain.parse().map_err(|_: InvalidDomainPattern| invalid())?;
+        Ok(Self { local: local.to_lowercase(), domain })
     }
 }
 
 impl fmt::Display for AddressPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let star = if self.is_of_subdomains { "*." } else { "" };
         match self.local.as_str() {
-            "*" => write!(f, "{star}{}", self.domain),
-            local => write!(f, "{local}@{star}{}", self.domain),
+            "*" => write!(f, "{}", self.domain),
+            local => write!(f, "{local}@{}", self.domain),
         }
     }
 }

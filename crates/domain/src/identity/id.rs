@@ -272,6 +272,10 @@ name_id!(
     RuleId, 64, "A-Z a-z 0-9 . _ -", is_word
 );
 name_id!(
+    /// A route's name, unique in its tenant.
+    RouteId, 64, "A-Z a-z 0-9 . _ -", is_word
+);
+name_id!(
     /// The id of an entry in a tenant's directory of contacts.
     ContactId, 64, "A-Z a-z 0-9 . _ -", is_word
 );

@@ -3,6 +3,7 @@
 pub mod contact;
 pub mod known_recipient;
 mod retention;
+pub mod route;
 pub mod stream;
 pub mod template;
 

@@ -47,9 +47,12 @@ impl MailStream {
 
     /// The id of the stream that mail of this batch belongs to, if that stream exists.
     pub fn of_batch(batch: &BatchCode) -> Option<StreamId> {
-        let code = batch.as_str();
-        let name = code.split_once(SEPARATOR).map_or(code, |(name, _)| name);
-        name.parse().ok().filter(|id| !Self::is_reserved(id))
+        Self::name_in(batch.as_str()).parse().ok().filter(|id| !Self::is_reserved(id))
+    }
+
+    /// The part of a batch's code that may name a stream.
+    pub fn name_in(code: &str) -> &str {
+        code.split_once(SEPARATOR).map_or(code, |(name, _)| name)
     }
 
     /// Whether no stream can have this id.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use postway_domain::{ClientId, MessageUid, TenantId, key::KeyRestrictions, message::OnDoubt};
 
-use crate::cache::settings_cache::{AccountRoute, TenantProfile};
+use crate::cache::settings_cache::{SendingAccount, TenantProfile};
 
 /// The caller, and how its request is to be treated.
 #[derive(Clone, Debug)]
@@ -49,8 +49,8 @@ pub struct AcceptReceipt {
 impl RequestContext {
     /// What to do in doubt with a message that does not say it itself: the call decides, else the account,
     /// else the tenant.
-    pub(crate) fn on_doubt_for(&self, route: &AccountRoute, profile: &TenantProfile) -> OnDoubt {
-        self.on_doubt.or(route.on_doubt).or(profile.settings.on_doubt).unwrap_or_default()
+    pub(crate) fn on_doubt_for(&self, account: &SendingAccount, profile: &TenantProfile) -> OnDoubt {
+        self.on_doubt.or(account.on_doubt).or(profile.settings.on_doubt).unwrap_or_default()
     }
 
     /// The status in the receipt of a message that passes.

@@ -78,7 +78,7 @@ impl Door {
             parts;
         Self {
             heavy: HeavyWork::default(),
-            lookup: MessageLookup::new(Arc::clone(&store), Arc::clone(&secret_key)),
+            lookup: MessageLookup::new(Arc::clone(&store), Arc::clone(&secret_key), Arc::clone(&clock)),
             builder: MailBuilder::new(mail_domain, public_url, &secret_key),
             writer: MessageWriter::new(
                 Arc::clone(&store),

@@ -29,8 +29,9 @@ impl Door {
         now: Time,
     ) -> Result<(), Refusal> {
         let limits = self.limits.for_tenant(&looked_up.profile.settings.content);
+        let uid = self.builder.new_uid(now);
         let checked =
-            || catch_panic(&ctx.tenant, &ctx.request_id, || check(request, looked_up, &limits, now));
+            || catch_panic(&ctx.tenant, &ctx.request_id, || check(request, looked_up, &limits, (uid, now)));
         let weight = request.weight(&looked_up.profile.settings.content, payload_bytes);
         let mut checked = self.heavy.run(&ctx.tenant, weight, checked).await??;
         if !checked.needs_preparation() {
@@ -44,7 +45,7 @@ impl Door {
             true => Refusal::busy(&error.message),
             false => Refusal::field(error.field, error.message),
         })?;
-        let names = self.builder.new_names(now, checked.from.address());
+        let names = self.builder.names(uid, checked.from.address());
         let (attached, linked) = sort_files(&mut checked, files, &looked_up.profile)?;
         for (plan, file) in &linked {
             // Any blob name will do to find out whether a link can be made: nothing is stored under it.

@@ -11,19 +11,20 @@
 use std::fmt;
 
 use bytes::Bytes;
-use postway_domain::{AccountId, NamedAddress, Time, id::BatchCode};
+use postway_domain::{AccountId, MessageUid, NamedAddress, Time, id::BatchCode, route::RouteFacts};
 use postway_mime::ComposedMail;
 use postway_store::record::{DedupKind, NewMessage};
 
 use super::{
     check::{self, CheckedRecipients, MessageTerms, allowed::SenderBounds},
+    choose::{ChosenAccount, choose_account},
     compose::{AssembledMail, MessageOrigin, assemble, fingerprint, sign},
     context::{AcceptReceipt, RequestContext},
     door::Door,
 };
 use crate::{
     budget::catch_panic,
-    cache::settings_cache::{AccountRoute, DomainSigners, TenantProfile},
+    cache::settings_cache::{DomainSigners, TenantProfile},
     refusal::{FieldFaults, Refusal},
 };
 
@@ -103,22 +104,32 @@ impl Door {
         self.check_request(ctx, 0)?;
         let account = request.account.as_ref().map(AccountId::as_str);
         let mut errors = FieldFaults::default();
-        let route = errors.take("account", self.lookup.route_for(ctx, account).await?);
+        let named = self.lookup.account_for(ctx, account).await?;
         let profile = self.lookup.settings.profile(&ctx.tenant).await?;
+        let now = self.clock.now();
+        let uid = self.builder.new_forward_uid(now);
+        let facts = RouteFacts {
+            sender_domain: Some(request.from.address().domain()),
+            recipient_domains: request.to.iter().map(|to| to.address().domain()).collect(),
+            tags: &request.tags,
+            batch: request.batch.as_ref(),
+            ..RouteFacts::default()
+        };
+        let account = choose_account(named, &profile, account.is_none(), || facts, uid);
+        let account = errors.take("account", account);
         let signers = self.lookup.settings.signers(&ctx.tenant, request.from.address().domain()).await?;
         check::check_recipient_count(request.to.len(), &self.limits, &mut errors);
         // The restrictions apply to the forwarder, not to the author of the original mail.
         let bounds = SenderBounds { tenant: &profile.settings, key: None };
         bounds.check_sender("from", request.from.address().as_str(), &mut errors);
-        let (Some(route), true) = (route, errors.is_empty()) else { return Err(errors.into_refusal()) };
-        let now = self.clock.now();
+        let (Some(account), true) = (account, errors.is_empty()) else { return Err(errors.into_refusal()) };
         let size = request.size;
         let message = self.heavy.run(&ctx.tenant, size, || {
             catch_panic(&ctx.tenant, &ctx.request_id, || {
                 self.build_forward(
                     ctx,
                     request,
-                    ForwardLookup { route: &route, profile: &profile, signers: &signers },
+                    ForwardLookup { account: &account, uid, profile: &profile, signers: &signers },
                     now,
                 )
             })
@@ -135,19 +146,19 @@ impl Door {
         now: Time,
     ) -> Result<NewMessage, Refusal> {
         let limits = self.limits.for_tenant(&looked_up.profile.settings.content);
-        let names = self.builder.new_forward_names(now, request.from.address());
+        let names = self.builder.names(looked_up.uid, request.from.address());
         let given =
             ForwardNames { message_id: &names.message_id, uid: &names.uid_text, date_unix: now.as_seconds() };
         let ComposedForward { mut composed, is_our_own } =
             (request.make)(&given).map_err(|why| Refusal::field("", why))?;
         if is_our_own {
-            sign(&mut composed.bytes, looked_up.signers, looked_up.route, now)?;
+            sign(&mut composed.bytes, looked_up.signers, looked_up.account, now)?;
         }
         let key = ctx.idempotency_key.clone();
         let fingerprint = fingerprint(&key, b"forward")?;
         let recipients = CheckedRecipients { to: request.to, ..CheckedRecipients::default() };
         let envelope = recipients.envelope();
-        let parties = (looked_up.route, looked_up.profile);
+        let parties = (&**looked_up.account, looked_up.profile);
         let sender = self.builder.envelope_sender(None, parties, names.uid, request.from.address());
         let mut subject = request.subject;
         // This copy is for lists only; the mail has the full subject.
@@ -175,10 +186,10 @@ impl Door {
             idempotency: key.map(|key| (DedupKind::Request, key)),
             fingerprint,
             payload: Bytes::new(),
-            on_doubt: ctx.on_doubt_for(looked_up.route, looked_up.profile),
+            on_doubt: ctx.on_doubt_for(looked_up.account, looked_up.profile),
             now,
         };
-        let mut message = assemble(origin, terms, looked_up.route, mail, limits.message_bytes_max)?;
+        let mut message = assemble(origin, terms, looked_up.account, mail, limits.message_bytes_max)?;
         // There was no request: the original is stored with the inbound mail.
         message.content.payload = None;
         Ok(message)
@@ -187,7 +198,8 @@ impl Door {
 
 /// The settings that were looked up for a forwarded mail.
 struct ForwardLookup<'a> {
-    route: &'a AccountRoute,
+    account: &'a ChosenAccount,
+    uid: MessageUid,
     profile: &'a TenantProfile,
     signers: &'a DomainSigners,
 }

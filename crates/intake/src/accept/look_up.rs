@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use postway_domain::{
-    EmailAddress, KnownRecipient, NamedAddress, RecipientKey, TemplateName, TenantId, key::KeyRestrictions,
-    secret::SecretKey,
+    Clock, EmailAddress, KnownRecipient, NamedAddress, RecipientKey, TemplateName, TenantId,
+    key::KeyRestrictions, secret::SecretKey,
 };
 use postway_store::{Store, StoreError};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     cache::{
-        settings_cache::{DomainSigners, RouteLookup, SettingsCache, TenantProfile},
+        settings_cache::{AccountLookup, DomainSigners, SettingsCache, TenantProfile},
         template_cache::{TemplateCache, TemplateLookup},
     },
     refusal::{CAPTURES, FieldFault, RefusalCode},
@@ -28,7 +28,10 @@ use crate::{
 
 /// Everything that was looked up for one message.
 pub(crate) struct LookupResult {
-    pub route: RouteLookup,
+    /// The account that the message names, else the tenant's default.
+    pub account: AccountLookup,
+    /// Whether the routes may choose another account, because the message names none.
+    pub by_routes: bool,
     pub profile: Arc<TenantProfile>,
     pub template: Option<TemplateLookup>,
     pub recipient: Option<KnownRecipient>,
@@ -71,9 +74,9 @@ pub(crate) struct MessageLookup {
 }
 
 impl MessageLookup {
-    pub(crate) fn new(store: Arc<dyn Store>, secret_key: Arc<SecretKey>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, secret_key: Arc<SecretKey>, clock: Arc<dyn Clock>) -> Self {
         Self {
-            settings: SettingsCache::new(Arc::clone(&store), secret_key),
+            settings: SettingsCache::new(Arc::clone(&store), secret_key, clock),
             templates: TemplateCache::new(Arc::clone(&store)),
             store,
         }
@@ -89,19 +92,19 @@ impl MessageLookup {
         let settled = SettledChoices { any_subject, spoken_times, ..SettledChoices::default() };
         let looked_up = self.look_up(&ctx.tenant, request, request.account.as_deref(), settled).await?;
         Ok(LookupResult {
-            route: refuse_capture(looked_up.route, ctx),
+            account: refuse_capture(looked_up.account, ctx),
             restrictions: ctx.restrictions.clone(),
             ..looked_up
         })
     }
 
-    /// The account for mail of this caller.
-    pub(crate) async fn route_for(
+    /// The account that mail of this caller names, else the tenant's default.
+    pub(crate) async fn account_for(
         &self,
         ctx: &RequestContext,
         account: Option<&str>,
-    ) -> Result<RouteLookup, StoreError> {
-        Ok(refuse_capture(self.settings.route(&ctx.tenant, account).await?, ctx))
+    ) -> Result<AccountLookup, StoreError> {
+        Ok(refuse_capture(self.settings.account(&ctx.tenant, account).await?, ctx))
     }
 
     /// Looks up everything that a request refers to. The account is the request's, or the one that was
@@ -123,7 +126,8 @@ impl MessageLookup {
         };
         let profile = self.settings.profile(tenant).await?;
         Ok(LookupResult {
-            route: self.settings.route(tenant, account).await?,
+            account: self.settings.account(tenant, account).await?,
+            by_routes: account.is_none(),
             signers: self.signers_of(tenant, author(request, &profile)).await?,
             profile,
             template,
@@ -181,9 +185,9 @@ impl MessageLookup {
 }
 
 /// Replaces an account that would capture the mail by a fault, if this caller's mail must leave.
-fn refuse_capture(found: RouteLookup, ctx: &RequestContext) -> RouteLookup {
+fn refuse_capture(found: AccountLookup, ctx: &RequestContext) -> AccountLookup {
     match found {
-        Ok(route) if ctx.refuses_capture && route.capture_reason => Err(CAPTURES.to_owned()),
+        Ok(account) if ctx.refuses_capture && account.capture_reason => Err(CAPTURES.to_owned()),
         found => found,
     }
 }

@@ -10,10 +10,11 @@
 //!
 //! [`door`] holds the parts of the pipeline. The ways in drive it: [`single`] (one JSON message), [`batch`],
 //! [`raw`] (finished mail) and [`forward`] (inbound mail that is sent on). [`dry_run`] stops before step 5.
-//! The steps do not know the door or the ways in.
+//! [`choose`] finds the account. The steps do not know the door or the ways in.
 
 pub(crate) mod batch;
 pub(crate) mod check;
+pub(crate) mod choose;
 pub(crate) mod compose;
 pub(crate) mod context;
 pub(crate) mod crash_point;
@@ -26,6 +27,7 @@ pub(crate) mod parse;
 pub(crate) mod preview;
 pub(crate) mod raw;
 pub(crate) mod refused_mail;
+pub(crate) mod route_trial;
 mod single;
 pub(crate) mod store;
 pub(crate) mod virus_check;

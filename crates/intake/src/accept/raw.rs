@@ -10,7 +10,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use postway_domain::{EmailAddress, NamedAddress, Time, dsn::DsnWishes};
+use postway_domain::{
+    EmailAddress, MessagePriority, MessageUid, NamedAddress, Time, dsn::DsnWishes, id::BatchCode,
+    route::RouteFacts,
+};
 use postway_mime::{
     ComposedMail, FinishedRaw, RawChange, RawError, RawFinish, RawInfo, SmtpTrace, finish_raw, gist,
     inspect_raw,
@@ -19,7 +22,8 @@ use postway_store::record::{DedupKind, NewMessage};
 use serde::Serialize;
 
 use super::{
-    check::{self, CheckedRecipients, ReturnPath, allowed::SenderBounds, terms},
+    check::{self, CheckedRecipients, ReturnPath, allowed::SenderBounds, priority_of, terms},
+    choose::{ChosenAccount, choose_account},
     compose::{AssembledMail, MessageOrigin, assemble, fingerprint, sign},
     context::{AcceptReceipt, RequestContext},
     door::Door,
@@ -28,7 +32,7 @@ use super::{
 };
 use crate::{
     budget::catch_panic,
-    cache::settings_cache::{AccountRoute, DomainSigners, RouteLookup, TenantProfile},
+    cache::settings_cache::{DomainSigners, SendingAccount, TenantProfile},
     limits::IntakeLimits,
     refusal::{FieldFaults, Refusal},
 };
@@ -93,6 +97,41 @@ impl RawOptions {
             }),
             tags: Some(JsonList(self.tags.iter().map(|tag| tag.as_str().into()).collect())),
             ..MessageInput::default()
+        }
+    }
+}
+
+/// What routes compare of a finished mail, as far as it can be read. What cannot be read is refused later.
+#[derive(Default)]
+struct RawFacts {
+    sender_domain: Option<String>,
+    recipient_domains: Vec<String>,
+    batch: Option<BatchCode>,
+    priority: MessagePriority,
+}
+
+impl RawFacts {
+    fn read(options: &RawOptions, info: &RawInfo) -> Self {
+        let parse = |text: &String| text.parse::<NamedAddress>().ok();
+        let domain = |mailbox: &NamedAddress| mailbox.address().domain().to_owned();
+        let sender = info.from.as_ref().map(domain);
+        let given: Vec<String> = options.to.iter().filter_map(parse).map(|to| domain(&to)).collect();
+        let named = || [&info.to, &info.cc, &info.bcc].into_iter().flatten().map(domain).collect();
+        Self {
+            sender_domain: sender.or_else(|| options.from.as_ref().and_then(parse).map(|from| domain(&from))),
+            recipient_domains: if options.to.is_empty() { named() } else { given },
+            batch: options.batch.as_ref().and_then(|code| code.parse().ok()),
+            priority: options.priority.as_ref().and_then(|text| priority_of(text).ok()).unwrap_or_default(),
+        }
+    }
+
+    fn facts<'m>(&'m self, options: &'m RawOptions) -> RouteFacts<'m> {
+        RouteFacts {
+            sender_domain: self.sender_domain.as_deref(),
+            recipient_domains: self.recipient_domains.iter().map(String::as_str).collect(),
+            tags: &options.tags,
+            batch: self.batch.as_ref(),
+            priority: self.priority,
         }
     }
 }
@@ -164,17 +203,24 @@ impl Door {
         if let Some(fault) = info.bad_header.take().filter(|_| trace.is_none()) {
             return Err(refused(&fault));
         }
-        let route = self.lookup.route_for(ctx, options.account.as_deref()).await?;
+        let named = self.lookup.account_for(ctx, options.account.as_deref()).await?;
         let profile = self.lookup.settings.profile(&ctx.tenant).await?;
+        let uid = self.builder.new_uid(now);
+        let by_routes = options.account.is_none();
+        let known = match by_routes && !profile.routes.is_empty() {
+            true => RawFacts::read(options, &info),
+            false => RawFacts::default(),
+        };
+        let account = choose_account(named, &profile, by_routes, || known.facts(options), uid);
         let completed = match &info.from {
             Some(_) => None,
-            None => author(&info, options, route.as_deref().ok(), &profile),
+            None => author(&info, options, account.as_deref().ok(), &profile),
         };
         let signers = match info.from.as_ref().or(completed.as_ref()) {
             Some(from) => self.lookup.settings.signers(&ctx.tenant, from.address().domain()).await?,
             None => DomainSigners::default(),
         };
-        let looked_up = RawLookup { route, profile, signers, info, completed, trace };
+        let looked_up = RawLookup { account, uid, profile, signers, info, completed, trace };
         let prepare = || {
             catch_panic(&ctx.tenant, &ctx.request_id, || self.build_raw(ctx, options, body, looked_up, now))
         };
@@ -189,7 +235,7 @@ impl Door {
         looked_up: RawLookup<'_>,
         now: Time,
     ) -> Result<NewMessage, Refusal> {
-        let RawLookup { route, profile, signers, info, completed, trace } = looked_up;
+        let RawLookup { account, uid, profile, signers, info, completed, trace } = looked_up;
         let limits = self.limits.for_tenant(&profile.settings.content);
         let mut errors = FieldFaults::default();
         let request = options.as_request();
@@ -214,7 +260,7 @@ impl Door {
                  account or the tenant a return_path",
             );
         }
-        let route = errors.take("account", route);
+        let account = errors.take("account", account);
         let mut terms = terms(&request, &limits, (now, false), &mut errors);
         if !options.metadata.is_empty() {
             let metadata = serde_json::json!(options.metadata).to_string();
@@ -224,13 +270,13 @@ impl Door {
                     .add("metadata", format!("must be at most {} bytes of JSON", limits.metadata_bytes_max)),
             }
         }
-        let (Some(route), Some(from), true) = (route, from, errors.is_empty()) else {
+        let (Some(account), Some(from), true) = (account, from, errors.is_empty()) else {
             return Err(errors.into_refusal());
         };
         let idempotency = ctx.idempotency_key.clone().map(|key| (DedupKind::Request, key));
         let keyed = idempotency.is_some() || terms.client_id.is_some();
         let fingerprint = if keyed { repeat_fingerprint(options, body, trace.is_some())? } else { [0; 32] };
-        let mut names = self.builder.new_names(now, from.address());
+        let mut names = self.builder.names(uid, from.address());
         let envelope = recipients.envelope();
         let unsubscribe = match envelope.as_slice() {
             [reader] => self.builder.unsubscribe_fields(
@@ -261,11 +307,11 @@ impl Door {
         let wished = return_path.filter(
             |path| !matches!(path, ReturnPath::Address(to) if trace.is_some() && to == from.address()),
         );
-        sign(&mut bytes, &signers, &route, now)?;
+        sign(&mut bytes, &signers, &account, now)?;
         let mut subject = info.subject.unwrap_or_default();
         // This copy is for lists only; the mail has the full subject.
         subject.truncate(subject.floor_char_boundary(limits.subject_bytes_max));
-        let parties = (&*route, &*profile);
+        let parties = (&*account, &*profile);
         let sender = self.builder.envelope_sender(wished.as_ref(), parties, names.uid, from.address());
         let mail = AssembledMail {
             sender: sender.to(&envelope),
@@ -280,9 +326,9 @@ impl Door {
         };
         let (tenant, request_id) = (&ctx.tenant, ctx.request_id.as_str());
         let payload = body.clone();
-        let on_doubt = ctx.on_doubt_for(&route, &profile);
+        let on_doubt = ctx.on_doubt_for(&account, &profile);
         let origin = MessageOrigin { tenant, request_id, idempotency, fingerprint, payload, on_doubt, now };
-        let mut message = assemble(origin, terms, &route, mail, limits.message_bytes_max)?;
+        let mut message = assemble(origin, terms, &account, mail, limits.message_bytes_max)?;
         message.content.dsn = options.dsn.clone();
         Ok(message)
     }
@@ -290,7 +336,8 @@ impl Door {
 
 /// The settings that were looked up for a finished mail, and what its header says.
 struct RawLookup<'a> {
-    route: RouteLookup,
+    account: Result<ChosenAccount, String>,
+    uid: MessageUid,
     profile: Arc<TenantProfile>,
     signers: DomainSigners,
     info: RawInfo,
@@ -305,12 +352,12 @@ struct RawLookup<'a> {
 fn author(
     info: &RawInfo,
     options: &RawOptions,
-    route: Option<&AccountRoute>,
+    account: Option<&SendingAccount>,
     profile: &TenantProfile,
 ) -> Option<NamedAddress> {
     let envelope = options.from.as_deref().and_then(|from| from.parse::<NamedAddress>().ok());
     let stored =
-        [route.and_then(|route| route.return_path.as_deref()), profile.settings.return_path.as_deref()];
+        [account.and_then(|account| account.return_path.as_deref()), profile.settings.return_path.as_deref()];
     let address: EmailAddress = match envelope {
         Some(sender) => sender.into_address(),
         None => stored.into_iter().flatten().find_map(|path| path.parse().ok())?,

@@ -75,13 +75,13 @@ impl Door {
         ctx: &RequestContext,
         mail: RefusedMail,
     ) -> Result<Option<MessageUid>, StoreError> {
-        let Ok(route) = self.lookup.settings.route(&ctx.tenant, None).await? else { return Ok(None) };
+        let Ok(account) = self.lookup.settings.account(&ctx.tenant, None).await? else { return Ok(None) };
         if ctx.dry_run || !self.refused.take(&ctx.tenant, Instant::now()) {
             return Ok(None);
         }
         let lane = Lane {
             tenant: ctx.tenant.clone(),
-            account: route.account.clone(),
+            account: account.id.clone(),
             priority: MessagePriority::Normal,
             batch: None,
             destination: None,

@@ -75,15 +75,16 @@ impl Door {
     ) -> Result<NewMessage, Refusal> {
         catch_panic(&ctx.tenant, &ctx.request_id, || {
             let limits = self.limits.for_tenant(&looked_up.profile.settings.content);
-            let mut checked = check(request, looked_up, &limits, now)?;
+            let uid = self.builder.new_uid(now);
+            let mut checked = check(request, looked_up, &limits, (uid, now))?;
             let keyed = idempotency.is_some() || checked.terms.client_id.is_some();
             let fingerprint = if keyed { fingerprint(request, &[])? } else { [0; 32] };
-            let mail = self.builder.build(&mut checked, looked_up, payload.len(), now)?;
+            let mail = self.builder.build(&mut checked, looked_up, payload.len(), (uid, now))?;
             let (tenant, request_id) = (&ctx.tenant, ctx.request_id.as_str());
-            let on_doubt = ctx.on_doubt_for(&checked.route, &looked_up.profile);
+            let on_doubt = ctx.on_doubt_for(&checked.account, &looked_up.profile);
             let origin =
                 MessageOrigin { tenant, request_id, idempotency, fingerprint, payload, on_doubt, now };
-            assemble(origin, checked.terms, &checked.route, mail, limits.message_bytes_max)
+            assemble(origin, checked.terms, &checked.account, mail, limits.message_bytes_max)
         })
     }
 }

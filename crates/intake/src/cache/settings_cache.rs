@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use postway_domain::{
-    AccountId, AccountKind, AccountSettings, MailStream, Tenant, TenantId, TenantSettings,
+    Account, AccountId, AccountKind, Clock, MailStream, Tenant, TenantId, TenantSettings,
     destination::DestinationLimit,
     id::StreamId,
     message::OnDoubt,
@@ -13,15 +13,19 @@ use postway_domain::{
 use postway_mime::dkim::DkimSigner;
 use postway_store::{Store, StoreError};
 
-use crate::{cache::ttl_cache::TtlCache, refusal::CAPTURES, signing};
+use crate::{
+    cache::{route_table::RouteTable, ttl_cache::TtlCache},
+    refusal::CAPTURES,
+    signing,
+};
 
 /// The most entries of each cache.
 const CACHED_MAX: usize = 10_000;
 
 /// What intake needs to know about an account.
 #[derive(Debug)]
-pub(crate) struct AccountRoute {
-    pub account: AccountId,
+pub(crate) struct SendingAccount {
+    pub id: AccountId,
     pub return_path: Option<String>,
     /// Whether the account, or its fallback, sends through SES.
     pub by_ses: bool,
@@ -33,8 +37,28 @@ pub(crate) struct AccountRoute {
     pub destinations: BTreeMap<String, DestinationLimit>,
 }
 
+impl SendingAccount {
+    /// An account that somebody chose; `find` finds its fallback.
+    pub(crate) fn chosen<'a>(
+        account: &'a Account,
+        find: impl FnOnce(&AccountId) -> Option<&'a Account>,
+    ) -> Self {
+        let fallback = account.settings.fallback.as_ref().and_then(find);
+        let by_ses =
+            [Some(account), fallback].into_iter().flatten().any(|one| one.settings.kind == AccountKind::Ses);
+        Self {
+            id: account.id.clone(),
+            return_path: account.settings.return_path.clone(),
+            by_ses,
+            capture_reason: false,
+            on_doubt: account.settings.on_doubt,
+            destinations: account.settings.destinations.clone(),
+        }
+    }
+}
+
 /// The account, or the fault in the given name.
-pub(crate) type RouteLookup = Result<Arc<AccountRoute>, String>;
+pub(crate) type AccountLookup = Result<Arc<SendingAccount>, String>;
 
 /// What intake needs to know about a tenant.
 #[derive(Debug)]
@@ -42,6 +66,7 @@ pub(crate) struct TenantProfile {
     pub tenant: TenantId,
     pub settings: TenantSettings,
     pub streams: BTreeMap<StreamId, StreamExits>,
+    pub routes: RouteTable,
     secrets: TenantSecrets,
 }
 
@@ -67,40 +92,42 @@ pub(crate) type DomainSigners = Arc<[DkimSigner]>;
 pub(crate) struct SettingsCache {
     store: Arc<dyn Store>,
     secret_key: Arc<SecretKey>,
-    routes: TtlCache<(TenantId, Option<AccountId>), Arc<AccountRoute>>,
+    clock: Arc<dyn Clock>,
+    accounts: TtlCache<(TenantId, Option<AccountId>), Arc<SendingAccount>>,
     profiles: TtlCache<TenantId, Arc<TenantProfile>>,
     signers: TtlCache<(TenantId, String), DomainSigners>,
 }
 
 impl SettingsCache {
-    pub(crate) fn new(store: Arc<dyn Store>, secret_key: Arc<SecretKey>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, secret_key: Arc<SecretKey>, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,
             secret_key,
-            routes: TtlCache::with_capacity(CACHED_MAX),
+            clock,
+            accounts: TtlCache::with_capacity(CACHED_MAX),
             profiles: TtlCache::with_capacity(CACHED_MAX),
             signers: TtlCache::with_capacity(CACHED_MAX),
         }
     }
 
     /// Finds the account of that name, or the tenant's default account.
-    pub(crate) async fn route(
+    pub(crate) async fn account(
         &self,
         tenant: &TenantId,
         name: Option<&str>,
-    ) -> Result<RouteLookup, StoreError> {
+    ) -> Result<AccountLookup, StoreError> {
         let name: Option<AccountId> = match name.map(str::parse).transpose() {
             Ok(name) => name,
             Err(error) => return Ok(Err(error.to_string())),
         };
         let key = (tenant.clone(), name);
         let generation = self.store.generation();
-        if let Some(route) = self.routes.get(&key, generation) {
-            return Ok(Ok(route));
+        if let Some(account) = self.accounts.get(&key, generation) {
+            return Ok(Ok(account));
         }
-        let found = self.read_route(tenant, key.1.as_ref()).await?;
-        if let Ok(route) = &found {
-            self.routes.put(key, generation, Arc::clone(route));
+        let found = self.read_account(tenant, key.1.as_ref()).await?;
+        if let Ok(account) = &found {
+            self.accounts.put(key, generation, Arc::clone(account));
         }
         Ok(found)
     }
@@ -108,15 +135,19 @@ impl SettingsCache {
     /// Why the sandbox would capture mail of this tenant that names no account, although nobody chose the
     /// sandbox; `None` if it would not.
     pub(crate) async fn capture_reason(&self, tenant: &TenantId) -> Result<Option<&'static str>, StoreError> {
-        let found = self.route(tenant, None).await?;
-        Ok(found.is_ok_and(|route| route.capture_reason).then_some(CAPTURES))
+        // With routes it depends on the message, so each is judged by itself.
+        if !self.profile(tenant).await?.routes.is_empty() {
+            return Ok(None);
+        }
+        let found = self.account(tenant, None).await?;
+        Ok(found.is_ok_and(|account| account.capture_reason).then_some(CAPTURES))
     }
 
-    async fn read_route(
+    async fn read_account(
         &self,
         tenant: &TenantId,
         name: Option<&AccountId>,
-    ) -> Result<RouteLookup, StoreError> {
+    ) -> Result<AccountLookup, StoreError> {
         let (id, is_chosen) = match name {
             Some(name) => (name.clone(), true),
             None => {
@@ -139,20 +170,9 @@ impl SettingsCache {
             Some(fallback) => self.store.account(tenant, fallback).await?,
             None => None,
         };
-        let by_ses = [Some(&account), fallback.as_ref()]
-            .into_iter()
-            .flatten()
-            .any(|account| account.settings.kind == AccountKind::Ses);
+        let sending = SendingAccount::chosen(&account, |_| fallback.as_ref());
         let capture_reason = !is_chosen && account.settings.kind == AccountKind::Sandbox;
-        let AccountSettings { return_path, on_doubt, destinations, .. } = account.settings;
-        Ok(Ok(Arc::new(AccountRoute {
-            account: id,
-            return_path,
-            by_ses,
-            capture_reason,
-            on_doubt,
-            destinations,
-        })))
+        Ok(Ok(Arc::new(SendingAccount { capture_reason, ..sending })))
     }
 
     /// The settings of a tenant; the caller has made sure that it exists.
@@ -179,7 +199,8 @@ impl SettingsCache {
             (id, StreamExits { by_link: unsubscribe, mailto: unsubscribe_mailto.filter(|_| unsubscribe) })
         };
         let streams = streams.into_iter().map(exits).collect();
-        let profile = Arc::new(TenantProfile { tenant: tenant.clone(), settings, streams, secrets });
+        let routes = RouteTable::read(&*self.store, tenant, self.clock.now()).await?;
+        let profile = Arc::new(TenantProfile { tenant: tenant.clone(), settings, streams, routes, secrets });
         self.profiles.put(tenant.clone(), generation, Arc::clone(&profile));
         Ok(profile)
     }

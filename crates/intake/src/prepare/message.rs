@@ -61,7 +61,7 @@ async fn compose_prepared(
     let created_at = job.created_at;
     let limits = door.limits.for_tenant(&looked_up.profile.settings.content);
     let tenant = &job.lane.tenant;
-    let work = || check(request, looked_up, &limits, created_at);
+    let work = || check(request, looked_up, &limits, (job.uid, created_at));
     let weight = request.weight(&looked_up.profile.settings.content, payload_bytes);
     let mut checked = door.heavy.run(tenant, weight, work).await??;
     // A template may have made a large content from a small request.

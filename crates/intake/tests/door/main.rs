@@ -18,6 +18,7 @@ mod random;
 mod raw;
 mod repeat;
 mod rounds;
+mod routes;
 mod signing;
 mod spool;
 mod template;

@@ -57,6 +57,13 @@ pub const ACCOUNTS: &str = "Examples:
   postway accounts update relay-1 --per-hour 1000 --max-connections 5
   postway accounts suspend relay-1";
 
+/// `postway routes`.
+pub const ROUTES: &str = "Examples:
+  postway routes create receipts --priority immediate --to relay-1
+  postway routes create newsletters --sender-domain '*.news.example.com' --to bulk-1=3 --to bulk-2=1
+  postway routes order receipts newsletters
+  postway routes try --from letter@a.news.example.com --to ada@example.net";
+
 /// `postway webhooks`.
 pub const WEBHOOKS: &str = "Examples:
   postway webhooks create https://app.example.com/hooks/mail --event email.sent --event email.failed

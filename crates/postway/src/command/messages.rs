@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::CommandContext;
 use crate::cli::client::{ApiClient, RequestBody};
 use crate::cli::failure::CommandFailure;
-use crate::cli::output::{CommandOutput, field, list};
+use crate::cli::output::{CommandOutput, field, list, printable};
 use crate::cli::pages::{self, PageArgs, row};
 
 /// How often a watched list is refreshed.
@@ -348,6 +348,9 @@ fn render_message(output: CommandOutput, message: &Value) -> String {
         "eml_file_path",
     ];
     let mut text = output.fields(FIELDS.map(|name| (name, field(message, name))));
+    if let Some(route) = route_words(message) {
+        text += &format!("\nroute  {route}");
+    }
     if let Some(error) = message.get("error").filter(|error| error.is_object()) {
         let fields = ["code", "category", "phase", "smtp_code", "enhanced_code", "message"];
         text.push_str(&format!(
@@ -368,6 +371,13 @@ fn render_message(output: CommandOutput, message: &Value) -> String {
             text.push_str(&format!("\n\n{name}\n{table}"));
         }
     }
+    let dialogue = message.get("dialogue").filter(|dialogue| dialogue.is_object());
+    if let Some(dialogue) = dialogue {
+        text.push_str(&format!("\n\ndialogue of attempt {}", field(dialogue, "attempt")));
+        for line in list(dialogue, "lines").iter().filter_map(Value::as_str) {
+            text.push_str(&format!("\n  {}", printable(line)));
+        }
+    }
     text
 }
 
@@ -385,9 +395,42 @@ fn render_explanation(output: CommandOutput, explanation: &Value) -> String {
     format!("{text}\n\n{}", output.table(&columns, gates.iter().map(|gate| row(gate, &columns))))
 }
 
+/// How routes chose the account, in a line.
+fn route_words(shown: &Value) -> Option<String> {
+    let route = shown.get("route").filter(|route| route.is_object())?;
+    let join = |name: &str| {
+        list(route, name).iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ").replace('_', " ")
+    };
+    let mut words = match route["id"].as_str() {
+        Some(id) => vec![format!("{id} chose {}", field(route, "account"))],
+        None => vec!["none".to_owned()],
+    };
+    for (name, said) in
+        [("because", "by"), ("left_out", "left out"), ("passed_over", "passed over without accounts")]
+    {
+        let named = join(name);
+        if !named.is_empty() {
+            words.push(format!("{said} {named}"));
+        }
+    }
+    if let Some(waits_for) = route["waits_for"].as_str() {
+        words.push(format!("waits for {waits_for}"));
+    }
+    Some(words.join("; "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_a_route_chose_is_one_line() {
+        let shown = json!({"route": {"id": "news", "account": "b", "because": ["sender_domain"],
+            "left_out": ["circuit:a"], "passed_over": [], "waits_for": null}});
+        let words = route_words(&shown).unwrap();
+        assert_eq!(words, "news chose b; by sender domain; left out circuit:a");
+        assert_eq!(route_words(&json!({"route": null})), None);
+    }
 
     #[test]
     fn a_message_is_shown_with_its_recipients_and_events() {

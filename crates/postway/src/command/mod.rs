@@ -31,6 +31,7 @@ mod moving;
 mod nodes;
 mod outbox;
 mod recipients;
+mod routes;
 mod rules;
 mod scoped_suppressions;
 mod secrets;
@@ -124,6 +125,10 @@ enum PostwayCommand {
     /// Encrypt stored credentials again after the secret key was changed
     #[command(subcommand)]
     Secrets(secrets::SecretsCommand),
+    /// List, create, show, change, order, try and delete routes, which choose the account of mail that names
+    /// none
+    #[command(subcommand, after_help = examples::ROUTES)]
+    Routes(routes::RoutesCommand),
     /// List, suspend and activate batches
     #[command(subcommand)]
     Batches(batches::BatchesCommand),
@@ -277,6 +282,7 @@ impl CommandLine {
             PostwayCommand::Suppressions(command) => suppressions::run(&context, command).await,
             PostwayCommand::Webhooks(command) => webhooks::run(&context, command).await,
             PostwayCommand::Mailboxes(command) => mailboxes::run(&context, *command).await,
+            PostwayCommand::Routes(command) => routes::run(&context, command).await,
             PostwayCommand::Rules(command) => rules::run(&context, command).await,
             PostwayCommand::Contacts(command) => contacts::run(&context, command).await,
             PostwayCommand::Inbound(command) => inbound::run(&context, command).await,

@@ -1,4 +1,4 @@
-//! Tenants, accounts, keys, suspensions, circuits, suppressions, streams and the audit log: the same for
+//! Tenants, accounts, keys, suspensions, circuits, suppressions, streams, routes and the audit log: the same for
 //! every SQL database.
 //!
 //! A change and its audit entry are one transaction. Reads use separate connections.
@@ -10,6 +10,7 @@ pub(crate) mod deleted_recipients;
 pub(crate) mod keys;
 pub(crate) mod oauth;
 pub(crate) mod provider_hooks;
+pub(crate) mod routes;
 pub(crate) mod scoped_suppressions;
 pub(crate) mod sessions;
 pub(crate) mod streams;

@@ -70,6 +70,13 @@ macro_rules! inbound_conformance_tests {
                 settled_mail_is_replayed_by_a_filter
                 a_rule_wakes_mail_that_waits_for_one
             }
+            routes {
+                routes_are_made_changed_ordered_and_deleted
+                an_order_that_is_not_of_all_routes_changes_nothing
+                of_concurrent_orders_one_stays
+                the_dialogue_of_the_last_failed_attempt_is_kept
+                a_dialogue_goes_with_its_message
+            }
             routing {
                 tenants_take_turns_in_a_claim
                 what_is_in_hand_counts_against_a_share

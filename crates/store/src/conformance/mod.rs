@@ -50,6 +50,7 @@ pub mod recipients;
 pub mod replays;
 pub mod retention;
 pub mod revive;
+pub mod routes;
 pub mod routing;
 mod rules;
 pub mod sample;

@@ -223,6 +223,7 @@ pub fn attempt(claimed: &ClaimedMessage, now: Time) -> AttemptEnd {
         outcome: "ended",
         reply: Some(sample::reply(250, "ok")),
         provider_message_id: None,
+        dialogue: None,
     }
 }
 

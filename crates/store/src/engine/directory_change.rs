@@ -4,7 +4,7 @@ use postway_domain::oauth::OAuthOwner;
 
 use crate::{
     admin::{
-        accounts, audit, keys, oauth, provider_hooks, scoped_suppressions, sessions, streams, suppressions,
+        accounts, audit, keys, oauth, provider_hooks, routes, scoped_suppressions, sessions, streams, suppressions,
         suspensions, tenants,
     },
     content::{dkim_keys, links, recipients, templates},
@@ -73,6 +73,12 @@ pub(crate) async fn change(
             streams::update(session, stream, *expected).await?
         }
         DirectoryChange::DeleteStream(tenant, id) => streams::delete(session, tenant, id).await?,
+        DirectoryChange::CreateRoute(route) => routes::create(session, route).await?,
+        DirectoryChange::UpdateRoute(route, expected) => routes::update(session, route, *expected).await?,
+        DirectoryChange::DeleteRoute(tenant, id) => routes::delete(session, tenant, id).await?,
+        DirectoryChange::OrderRoutes(tenant, order, now) => {
+            routes::order(session, tenant, order, *now).await?
+        }
         DirectoryChange::OpenCircuit(circuit) => suspensions::open_circuit(session, circuit).await?,
         DirectoryChange::CloseCircuit(key) => suspensions::close_circuit(session, key).await?,
         DirectoryChange::RedactAudit { tenant, target, digest } => {

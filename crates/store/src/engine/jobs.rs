@@ -13,7 +13,7 @@ use crate::{
     error::StoreError,
     hook, inbound, journal,
     queue::{
-        collapse, hand_over::HandOver, lease_conditions::LeaseConditions, packing::PackedMessage,
+        collapse, dialogue, hand_over::HandOver, lease_conditions::LeaseConditions, packing::PackedMessage,
         preparation, rate_limit, transaction::WriteTransaction,
     },
     record::{
@@ -66,6 +66,11 @@ pub(super) async fn do_jobs<E: WriteTransaction>(
     preparation::settle(engine, &written).await?;
     if written.iter().any(|change| change.awaits_receipt.is_some()) {
         inbound::begin_waiting(&mut *engine.session()?, &written).await?;
+    }
+    let is_failure =
+        |change: &&MessageChange| change.attempt.as_ref().is_some_and(|one| one.dialogue.is_some());
+    if written.iter().any(is_failure) {
+        dialogue::keep(&mut *engine.session()?, &written).await?;
     }
     let refunds = rate_limit::refunds(written.into_iter());
     if !refunds.is_empty() {

@@ -7,6 +7,7 @@ mod hook;
 mod inbound;
 mod node;
 mod report;
+mod route;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -23,16 +24,18 @@ pub use hook::HookStore;
 pub use inbound::InboundStore;
 pub use node::NodeStore;
 pub use report::{ReportStore, RetentionStore};
+pub use route::RouteStore;
 pub use stream::StreamStore;
 
 use crate::{
     error::StoreError,
     record::{
-        Acceptance, AccountGate, AccountKey, AuditEntry, BatchRecord, BlobName, ChangeResult, ClaimRequest,
-        ClaimedMessage, DedupKind, DirectoryChange, FileLink, LimitUse, MessageBrief, MessageChange,
-        MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, MessageSummary, NewMessage,
-        OpenCircuit, PreparationState, PrepareRequest, QueueState, QueueStats, SendingRate, StalledMessage,
-        StoreSpace, StoredBody, SuppressionRecord, SuspensionRecord, ToPrepare, WireCommit,
+        Acceptance, AccountGate, AccountKey, AttemptDialogue, AuditEntry, BatchRecord, BlobName,
+        ChangeResult, ClaimRequest, ClaimedMessage, DedupKind, DirectoryChange, FileLink, LimitUse,
+        MessageBrief, MessageChange, MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord,
+        MessageSummary, NewMessage, OpenCircuit, PreparationState, PrepareRequest, QueueState, QueueStats,
+        SendingRate, StalledMessage, StoreSpace, StoredBody, SuppressionRecord, SuspensionRecord, ToPrepare,
+        WireCommit,
     },
     sql::durability::DurabilityRisk,
 };
@@ -249,6 +252,13 @@ pub trait Read: Send + Sync {
     /// The request as it was submitted, unless it was removed.
     async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<StoredBody>, StoreError>;
 
+    /// The dialogue with the relay of a message's last failed attempt, if one was kept.
+    async fn dialogue(
+        &self,
+        tenant: &TenantId,
+        uid: MessageUid,
+    ) -> Result<Option<AttemptDialogue>, StoreError>;
+
     /// A tenant's counts in ten-second intervals from `since` on, in order: at most the last hour, as far as
     /// it was fanned out.
     async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<SendingRate>, StoreError>;
@@ -447,6 +457,7 @@ pub trait Store:
     + InboundStore
     + HookStore
     + StreamStore
+    + RouteStore
     + OperationStore
 {
 }
@@ -465,6 +476,7 @@ impl<T> Store for T where
         + InboundStore
         + HookStore
         + StreamStore
+        + RouteStore
         + OperationStore
 {
 }

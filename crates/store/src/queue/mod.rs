@@ -4,6 +4,7 @@ pub(crate) mod claim;
 pub(crate) mod clock_rollback;
 pub(crate) mod collapse;
 pub(crate) mod dedup;
+pub(crate) mod dialogue;
 pub mod hand_over;
 pub(crate) mod lane_memory;
 #[cfg(test)]

@@ -255,4 +255,6 @@ pub struct AttemptEnd {
     pub reply: Option<SmtpReply>,
     /// The relay's own id of the mail.
     pub provider_message_id: Option<String>,
+    /// What both sides said, if the attempt failed.
+    pub dialogue: Option<String>,
 }

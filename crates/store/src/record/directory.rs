@@ -1,9 +1,9 @@
 //! What operators change and read: tenants, accounts, keys, suspensions, suppressions, and the audit log.
 
 use postway_domain::{
-    Account, AccountId, ApiKey, Contact, DkimKey, InboundRule, KnownRecipient, Lane, MailStream,
+    Account, AccountId, ApiKey, Contact, DkimKey, InboundRule, KnownRecipient, Lane, MailRoute, MailStream,
     ProviderHook, RecipientId, Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
-    id::{AuditId, BatchCode, ContactId, RuleId, SessionId, StreamId, SubscriberId},
+    id::{AuditId, BatchCode, ContactId, RouteId, RuleId, SessionId, StreamId, SubscriberId},
     oauth::OAuthState,
     secret::SealedSecret,
 };
@@ -68,6 +68,15 @@ pub enum DirectoryChange {
     UpdateStream(MailStream, i64),
     /// Deletes a stream. Readers who left it still get no mail under its name.
     DeleteStream(TenantId, StreamId),
+    /// Creates a route; `Exists` if its id is taken.
+    CreateRoute(MailRoute),
+    /// Replaces a route if its stored version is this one.
+    UpdateRoute(MailRoute, i64),
+    /// Deletes a route.
+    DeleteRoute(TenantId, RouteId),
+    /// Gives a tenant's routes the positions 1, 2, … in this order, at this time; `Stale` if these are not
+    /// all of its routes, each once.
+    OrderRoutes(TenantId, Vec<RouteId>, Time),
     /// Opens an account's circuit.
     OpenCircuit(OpenCircuit),
     /// Closes an account's circuit.

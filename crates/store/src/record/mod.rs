@@ -57,8 +57,8 @@ pub use report::{
 };
 pub use stream::{ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionScope};
 pub use view::{
-    AttemptView, BlockedLanes, BodyLocation, MessageBrief, MessageCount, MessageFilter, MessageKey,
-    MessagePage, MessageRecord, MessageSummary, QueueStats, RecipientRecord, SendingRate,
+    AttemptDialogue, AttemptView, BlockedLanes, BodyLocation, MessageBrief, MessageCount, MessageFilter,
+    MessageKey, MessagePage, MessageRecord, MessageSummary, QueueStats, RecipientRecord, SendingRate,
 };
 
 use postway_domain::{AccountId, TenantId};

@@ -199,6 +199,15 @@ pub struct AttemptView {
     pub provider_message_id: Option<String>,
 }
 
+/// What both sides said in an attempt that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptDialogue {
+    /// The attempt's number.
+    pub attempt: i64,
+    /// The lines, each with the side that wrote it.
+    pub content: String,
+}
+
 /// A filter for messages. All given conditions must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageFilter {

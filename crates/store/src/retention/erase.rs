@@ -100,7 +100,7 @@ static CLEAR: [MultiRow; 5] = [
 ];
 /// Texts that others wrote: the statement that reads them by message and number, and the one that writes one
 /// back.
-static TEXTS: [(MultiRow, SqlText); 6] = [
+static TEXTS: [(MultiRow, SqlText); 7] = [
     (
         MultiRow::new("SELECT uid, seq, data FROM event WHERE data IS NOT NULL AND uid IN (", 1, ")"),
         SqlText::same("UPDATE event SET data = ? WHERE uid = ? AND seq = ?"),
@@ -112,6 +112,10 @@ static TEXTS: [(MultiRow, SqlText); 6] = [
     (
         MultiRow::new("SELECT uid, number, reply FROM attempt WHERE reply IS NOT NULL AND uid IN (", 1, ")"),
         SqlText::same("UPDATE attempt SET reply = ? WHERE uid = ? AND number = ?"),
+    ),
+    (
+        MultiRow::new("SELECT uid, attempt, content FROM dialogue WHERE uid IN (", 1, ")"),
+        SqlText::same("UPDATE dialogue SET content = ? WHERE uid = ? AND attempt = ?"),
     ),
     (
         MultiRow::new(

@@ -5,12 +5,13 @@ use crate::{
     sql::{SqlSession, Value, multi_row::MultiRow},
 };
 
-static PARTS: [MultiRow; 10] = [
+static PARTS: [MultiRow; 11] = [
     MultiRow::new("DELETE FROM preparation WHERE uid IN (", 1, ")").wide(),
     MultiRow::new("DELETE FROM link WHERE uid IN (", 1, ")").wide(),
     MultiRow::new("DELETE FROM content WHERE uid IN (", 1, ")").wide(),
     MultiRow::new("DELETE FROM recipient WHERE uid IN (", 1, ")").wide(),
     MultiRow::new("DELETE FROM event WHERE uid IN (", 1, ")").wide(),
+    MultiRow::new("DELETE FROM dialogue WHERE uid IN (", 1, ")").wide(),
     MultiRow::new("DELETE FROM attempt WHERE uid IN (", 1, ")").wide(),
     MultiRow::new("DELETE FROM notification WHERE uid IN (", 1, ")").wide(),
     MultiRow::new("DELETE FROM pec_receipt WHERE uid IN (", 1, ")").wide(),

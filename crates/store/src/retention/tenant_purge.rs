@@ -76,9 +76,10 @@ static OF_TENANT_MANY: [(SqlText, MultiRow); 12] = [
         MultiRow::new("DELETE FROM contact WHERE tenant = ? AND id IN (", 1, ")"),
     ),
 ];
-const OF_TENANT: [SqlText; 16] = [
+const OF_TENANT: [SqlText; 17] = [
     SqlText::same("DELETE FROM provider_hook WHERE tenant = ?"),
     SqlText::same("DELETE FROM stream WHERE tenant = ?"),
+    SqlText::same("DELETE FROM route WHERE tenant = ?"),
     SqlText::same("DELETE FROM oauth_state WHERE tenant = ?"),
     SqlText::same("DELETE FROM pace WHERE tenant = ?"),
     SqlText::same("DELETE FROM notification WHERE tenant = ?"),

@@ -10,6 +10,7 @@ mod inbound;
 mod preparation;
 mod reports;
 mod retention;
+mod routes;
 #[cfg(test)]
 mod statements;
 mod streams;

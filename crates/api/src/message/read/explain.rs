@@ -11,7 +11,7 @@ use crate::{
     message::{
         MessagePathId, find,
         read::blockers::{BlockerFacts, MessageBlocker},
-        view::{FailureView, reason},
+        view::{FailureView, MessageRouteView, reason},
     },
     state::SharedState,
 };
@@ -31,6 +31,9 @@ pub(crate) struct MessageExplanation {
     /// When it will be sent, if that is known.
     #[schema(value_type = Option<String>, format = DateTime)]
     next_at: Option<Time>,
+    /// How routes chose its account; null if it named one, or no route matched.
+    #[schema(example = json!(null))]
+    route: Option<MessageRouteView>,
 }
 
 /// Explain what a message waits for
@@ -50,13 +53,15 @@ pub(crate) async fn explain(
     caller: Reader,
     MessagePathId(id): MessagePathId,
 ) -> Result<Json<MessageExplanation>, ApiError> {
-    let message = find(&app, &caller.tenant, &id).await?.summary;
+    let record = find(&app, &caller.tenant, &id).await?;
+    let route = MessageRouteView::of(&record.events);
+    let message = record.summary;
     let (status, now) = (message.state.status(), app.clock.now());
     // While it is being transmitted, or after its end, nothing blocks it. The end has its reason.
     if status.is_final() || status == MessageStatus::Sending {
         let error = message.error.as_deref().map(FailureView::read);
         let reason = reason(message.state, error.as_ref());
-        return Ok(Json(MessageExplanation { status, reason, gates: Vec::new(), next_at: None }));
+        return Ok(Json(MessageExplanation { status, reason, gates: Vec::new(), next_at: None, route }));
     }
     let gates = BlockerFacts::about(&app, &message, now).await?.gates(&message, now);
     let next_at = next_at(&gates, message.due_at);
@@ -65,6 +70,7 @@ pub(crate) async fn explain(
         reason: progress(message.state).map(str::to_owned),
         gates,
         next_at,
+        route,
     }))
 }
 

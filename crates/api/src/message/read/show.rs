@@ -35,7 +35,11 @@ pub(crate) async fn show(
         MessageBlockers::read(&*app.store, &caller.tenant, [&record.summary], app.clock.now()).await?;
     let held_by = holds.of(&record.summary);
     let (notifications, subscribers) = notifications_of(&app, &caller.tenant, &record).await?;
-    Ok(Json(MessageDetailView::new(record, held_by, notifications, &subscribers)))
+    let dialogue = match record.attempts.is_empty() {
+        true => None,
+        false => app.store.dialogue(&caller.tenant, record.summary.uid).await?,
+    };
+    Ok(Json(MessageDetailView::new((record, dialogue), held_by, notifications, &subscribers)))
 }
 
 /// The notifications of a message, and, once it has ended, the subscribers that may get more.

@@ -3,12 +3,13 @@
 mod notification;
 mod outcome;
 mod part;
+mod route;
 
 use postway_domain::{
     EventKind, MessageState, MessageStatus, MessageUid, RecipientStatus, Subscriber, Time,
     message::{self, OnDoubt},
 };
-use postway_store::record::{BodyLocation, MessageRecord, MessageSummary, NotificationView};
+use postway_store::record::{AttemptDialogue, BodyLocation, MessageRecord, MessageSummary, NotificationView};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -19,7 +20,10 @@ pub(super) use notification::since_when;
 pub(crate) use notification::{SubscriberNotification, notified_event, reported_at};
 pub(crate) use outcome::{BounceView, bounce_reported_at, of_message};
 pub(super) use outcome::{bounces_notified_at, of_outcomes};
-pub(crate) use part::{EventView, FailureView, MessageAttemptView, MessageRecipientView, object_or_empty};
+pub(crate) use part::{
+    EventView, FailureView, MessageAttemptView, MessageDialogueView, MessageRecipientView, object_or_empty,
+};
+pub(crate) use route::MessageRouteView;
 
 /// Shown instead of a sensitive message's subject.
 pub(crate) const HIDDEN: &str = "[hidden]";
@@ -133,10 +137,16 @@ pub(crate) struct MessageDetailView {
     /// composed and once it was removed.
     #[schema(example = "9f/86/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
     eml_file_path: Option<String>,
+    /// How routes chose its account; null if it named one, or no route matched.
+    #[schema(example = json!(null))]
+    route: Option<MessageRouteView>,
     /// The recipients.
     recipients: Vec<MessageRecipientView>,
     /// The attempts.
     attempts: Vec<MessageAttemptView>,
+    /// What both sides said in the last attempt that failed; null if none failed, or it was no SMTP.
+    #[schema(example = json!(null))]
+    dialogue: Option<MessageDialogueView>,
     /// The events, in order.
     events: Vec<EventView>,
     /// The notifications, in order.
@@ -257,7 +267,7 @@ pub(crate) fn path(kept: &BodyLocation) -> Option<String> {
 impl MessageDetailView {
     /// The view of a message, what blocks it, and the notifications of its tenant's subscribers.
     pub(crate) fn new(
-        record: MessageRecord,
+        (record, dialogue): (MessageRecord, Option<AttemptDialogue>),
         held_by: Vec<String>,
         notifications: Vec<NotificationView>,
         subscribers: &[Subscriber],
@@ -276,12 +286,14 @@ impl MessageDetailView {
             recipient_id: record.recipient.map(|id| id.to_string()),
             payload_file_path: path(&record.payload),
             eml_file_path: path(&record.raw),
+            route: MessageRouteView::of(&record.events),
             recipients: record
                 .recipients
                 .into_iter()
                 .map(|recipient| MessageRecipientView::new(recipient, bounce_reported_at))
                 .collect(),
             attempts: record.attempts.into_iter().map(MessageAttemptView::from).collect(),
+            dialogue: dialogue.map(MessageDialogueView::from),
             events: record.events.into_iter().map(EventView::from).collect(),
             notifications: notifications.into_iter().map(SubscriberNotification::from).collect(),
         }

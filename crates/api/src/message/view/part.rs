@@ -1,7 +1,7 @@
 //! The parts of a message: recipients, attempts, history and failures.
 
 use postway_domain::{EventKind, MessageEvent, RecipientKind, RecipientStatus, Time};
-use postway_store::record::{AttemptView, RecipientRecord, SmtpReply};
+use postway_store::record::{AttemptDialogue, AttemptView, RecipientRecord, SmtpReply};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -88,6 +88,18 @@ pub(crate) struct MessageAttemptView {
     provider_message_id: Option<String>,
 }
 
+/// What both sides said in the last attempt that failed.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Dialogue)]
+pub(crate) struct MessageDialogueView {
+    /// The number of the attempt.
+    attempt: i64,
+    /// The lines: `C:` is ours, `S:` the relay's, `--` a remark. Credentials and the mail itself are not in it,
+    /// and the addresses of a sensitive message are hidden.
+    #[schema(example = json!(["C: RCPT TO:<ada@example.net>", "S: 550 5.1.1 no such user"]))]
+    lines: Vec<String>,
+}
+
 /// A relay's reply.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = Reply)]
@@ -170,6 +182,12 @@ impl From<AttemptView> for MessageAttemptView {
             reply: attempt.reply.into(),
             provider_message_id: attempt.provider_message_id,
         }
+    }
+}
+
+impl From<AttemptDialogue> for MessageDialogueView {
+    fn from(AttemptDialogue { attempt, content }: AttemptDialogue) -> Self {
+        Self { attempt, lines: content.lines().map(str::to_owned).collect() }
     }
 }
 

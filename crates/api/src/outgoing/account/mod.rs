@@ -47,7 +47,7 @@ use crate::{
     state::{AppState, SharedState},
 };
 
-/// How many rules an answer names.
+/// How many rules or routes an answer names.
 const RULES_NAMED_MAX: usize = 20;
 
 /// The account that `{id}` in the path names. A text that cannot be an id is 404.
@@ -310,7 +310,7 @@ pub(crate) async fn show(
 /// Delete an account
 ///
 /// 409 while mail waits for it, while it is its tenant's default, while another account falls back to it, or,
-/// unless `force` is set, while a rule forwards through it.
+/// unless `force` is set, while a rule forwards through it or a route names it.
 #[utoipa::path(
     delete,
     path = "/v1/accounts/{id}",
@@ -318,7 +318,7 @@ pub(crate) async fn show(
     tag = "accounts",
     params(
         ("id" = String, Path, description = "The account"),
-        ("force" = Option<bool>, Query, description = "Delete it even if rules forward through it: their mail fails until they are changed"),
+        ("force" = Option<bool>, Query, description = "Delete it even if rules forward through it, whose mail then fails, or routes name it, which then pass it over"),
     ),
     responses((status = 204, description = "Deleted"))
 )]
@@ -334,6 +334,7 @@ pub(crate) async fn delete(
     query.finish()?;
     if !force {
         unused_by_rules(&app, &caller.tenant, &id).await?;
+        unused_by_routes(&app, &caller.tenant, &id).await?;
     }
     remove(&app, &caller, &request_id, &id).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -354,6 +355,24 @@ async fn unused_by_rules(app: &AppState, tenant: &TenantId, id: &AccountId) -> R
         true => Ok(()),
         false => Err(ApiError::conflict(format!(
             "rules forward by the account `{id}`: {}. Change them first, or delete it with ?force=true",
+            users.join(", ")
+        ))),
+    }
+}
+
+/// Refuses if a route names this account: its mail would leave by another from then on, unnoticed.
+async fn unused_by_routes(app: &AppState, tenant: &TenantId, id: &AccountId) -> Result<(), ApiError> {
+    let routes = app.store.routes(tenant).await?;
+    let users: Vec<_> = routes
+        .iter()
+        .filter(|route| route.content.accounts.iter().any(|target| target.account == *id))
+        .take(RULES_NAMED_MAX)
+        .map(|route| format!("`{}`", route.id))
+        .collect();
+    match users.is_empty() {
+        true => Ok(()),
+        false => Err(ApiError::conflict(format!(
+            "routes name the account `{id}`: {}. Change them first, or delete it with ?force=true",
             users.join(", ")
         ))),
     }

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::{
     bearer::no_token,
     capability::RelayExtensions,
+    dialogue::OpeningLog,
     handshake::{self, HandshakeMilestones},
     settings::{RelayCredentials, SmtpDeadlines, SmtpSettings},
     wire::{SmtpWire, UnaskedInput},
@@ -37,6 +38,8 @@ pub(super) enum ConnectionState {
 pub struct SmtpConnection {
     pub(super) wire: SmtpWire,
     pub(super) offered: RelayExtensions,
+    /// What was said when it was opened.
+    pub(super) opening: OpeningLog,
     pub(super) deadlines: SmtpDeadlines,
     pub(super) state: ConnectionState,
     pub(super) transactions: u64,
@@ -60,7 +63,7 @@ impl SmtpConnection {
     ) -> Result<Self, SendFailure> {
         let Some(RelayCredentials::Token { source, .. }) = &settings.credentials else {
             let (wire, offered) = handshake::open(settings, tls, None, reached).await?;
-            return Ok(Self::opened(wire, offered, settings));
+            return Ok(Self::opened((wire, offered), settings, reached));
         };
         // The token is fetched before connecting, because the relay does not wait for another server.
         let mut token = source.token().await.map_err(|error| no_token(&error))?;
@@ -84,14 +87,19 @@ impl SmtpConnection {
         }
         let (wire, offered) = opened?;
         let good_until = Instant::now().checked_add(source.left(&token));
-        Ok(Self { good_until, ..Self::opened(wire, offered, settings) })
+        Ok(Self { good_until, ..Self::opened((wire, offered), settings, reached) })
     }
 
-    fn opened(wire: SmtpWire, offered: RelayExtensions, settings: &SmtpSettings) -> Self {
+    fn opened(
+        (wire, offered): (SmtpWire, RelayExtensions),
+        settings: &SmtpSettings,
+        reached: &HandshakeMilestones,
+    ) -> Self {
         let now = Instant::now();
         Self {
             wire,
             offered,
+            opening: reached.opening.clone(),
             deadlines: settings.deadlines,
             state: ConnectionState::Ready,
             transactions: 0,

@@ -14,7 +14,9 @@ use tokio::time::Instant;
 use super::{
     SmtpConnection,
     body::{self, BodyScan},
+    capability::RelayExtensions,
     connection::ConnectionState,
+    dialogue::{MailTrail, describe, is_failed},
     judge::{
         bounded_reply, check_mail, closed_failure, is_connection_failure, judge_rcpt_reply, needs_smtputf8,
     },
@@ -38,7 +40,7 @@ const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
 
 /// One command of the envelope. `Rcpt` has the index of its recipient.
 #[derive(Debug, Clone, Copy)]
-enum EnvelopeCommand {
+pub(super) enum EnvelopeCommand {
     Rset,
     Mail,
     Rcpt(usize),
@@ -46,7 +48,7 @@ enum EnvelopeCommand {
 }
 
 impl EnvelopeCommand {
-    fn phase(self) -> FailurePhase {
+    pub(super) fn phase(self) -> FailurePhase {
         match self {
             Self::Rset | Self::Mail => FailurePhase::Mail,
             Self::Rcpt(_) => FailurePhase::Rcpt,
@@ -75,13 +77,14 @@ struct EnvelopeProgress {
 }
 
 impl EnvelopeProgress {
-    /// Takes the reply to RSET, MAIL or RCPT. Fails if the transaction cannot continue after it.
+    /// Takes the reply to RSET, MAIL or RCPT, and gives back one to RSET or MAIL that is positive. Fails if the
+    /// transaction cannot continue after it.
     fn take(
         &mut self,
         step: EnvelopeCommand,
         reply: RelayReply,
         recipients: &mut [RecipientReply],
-    ) -> Result<(), SendFailure> {
+    ) -> Result<Option<RelayReply>, SendFailure> {
         self.refused |= reply.code >= 400;
         match step {
             // After a refused MAIL, the replies to RCPT only repeat the refusal.
@@ -90,7 +93,9 @@ impl EnvelopeProgress {
                 recipients[at] = judge_rcpt_reply(reply, self.accepted)?;
                 self.accepted += usize::from(recipients[at].is_accepted());
             }
-            EnvelopeCommand::Rset | EnvelopeCommand::Mail | EnvelopeCommand::Data if reply.is_positive() => {}
+            EnvelopeCommand::Rset | EnvelopeCommand::Mail | EnvelopeCommand::Data if reply.is_positive() => {
+                return Ok(Some(reply));
+            }
             EnvelopeCommand::Mail if reply.code >= 400 => {
                 self.mail_refused = Some(reply.into_failure(FailurePhase::Mail))
             }
@@ -98,7 +103,7 @@ impl EnvelopeProgress {
                 return Err(reply.into_failure(step.phase()));
             }
         }
-        Ok(())
+        Ok(None)
     }
 }
 
@@ -120,6 +125,7 @@ impl SmtpConnection {
             None => (*envelope, body, &[][..]),
         };
         let envelope = &envelope;
+        let mut trail = MailTrail::default();
         let end = match check_mail(envelope, body, &mut recipients).and_then(|scan| {
             self.check_offer(envelope)?;
             Ok(scan)
@@ -128,9 +134,11 @@ impl SmtpConnection {
             Ok(_) if recipients.iter().all(|reply| *reply != RecipientReply::NotTried) => {
                 DeliveryEnd::NoRecipients
             }
-            Ok(scan) => self.transact(envelope, body, scan, gate, &mut recipients).await,
+            Ok(scan) => self.transact(envelope, (body, scan), gate, &mut recipients, &mut trail).await,
         };
-        DeliveryResult { converted, ..DeliveryResult::new(recipients, end) }
+        let dialogue = is_failed(&end, &recipients)
+            .then(|| describe(&self.opening, (envelope, self.offered), &trail, &recipients, &end));
+        DeliveryResult { converted, dialogue, ..DeliveryResult::new(recipients, end) }
     }
 
     /// Refuses mail that this relay has said it does not accept.
@@ -159,10 +167,10 @@ impl SmtpConnection {
     async fn transact(
         &mut self,
         envelope: &MailEnvelope<'_>,
-        body: &[u8],
-        scan: BodyScan,
+        (body, scan): (&[u8], BodyScan),
         gate: &mut dyn WireGate,
         recipients: &mut [RecipientReply],
+        trail: &mut MailTrail,
     ) -> DeliveryEnd {
         crash_point!("smtp_before_mail");
         let reused = self.transactions > 0;
@@ -182,11 +190,11 @@ impl SmtpConnection {
             return DeliveryEnd::GateRefused;
         }
         let mut heard = false;
-        let offer = self.offer(envelope, resets, gate, recipients, &mut heard).await;
+        let offer = self.offer((envelope, resets), gate, recipients, trail, &mut heard).await;
         let end = match offer {
             Ok(EnvelopeEnd::GoAhead) => {
                 crash_point!("smtp_after_rcpt");
-                self.send_body(body, scan, gate, recipients).await
+                self.send_body((body, scan), gate, recipients, trail).await
             }
             Ok(EnvelopeEnd::Refused) => DeliveryEnd::GateRefused,
             Ok(EnvelopeEnd::NoRecipients) => DeliveryEnd::NoRecipients,
@@ -207,15 +215,15 @@ impl SmtpConnection {
     /// step.
     async fn offer(
         &mut self,
-        envelope: &MailEnvelope<'_>,
-        reset: bool,
+        (envelope, reset): (&MailEnvelope<'_>, bool),
         gate: &mut dyn WireGate,
         recipients: &mut [RecipientReply],
+        trail: &mut MailTrail,
         heard: &mut bool,
     ) -> Result<EnvelopeEnd, SendFailure> {
         let deadline = Instant::now() + self.deadlines.envelope;
         let tried = (0..recipients.len()).filter(|&at| recipients[at] == RecipientReply::NotTried);
-        let steps: Vec<EnvelopeCommand> = reset
+        trail.steps = reset
             .then_some(EnvelopeCommand::Rset)
             .into_iter()
             .chain([EnvelopeCommand::Mail])
@@ -224,31 +232,35 @@ impl SmtpConnection {
             .collect();
         let mut progress = EnvelopeProgress::default();
         let mut next = 0;
+        let count = trail.steps.len();
         let begins_late = reset && !self.offered.pipelining;
-        while next < steps.len() {
+        while next < count {
             if begins_late
-                && matches!(steps[next], EnvelopeCommand::Mail)
+                && matches!(trail.steps[next], EnvelopeCommand::Mail)
                 && gate.begin_after_wait().await.is_err()
             {
                 self.state = ConnectionState::Ready;
                 return Ok(EnvelopeEnd::Refused);
             }
             // Without pipelining the replies are known before DATA: without a recipient there is no DATA.
-            if matches!(steps[next], EnvelopeCommand::Data) && progress.accepted == 0 {
+            if matches!(trail.steps[next], EnvelopeCommand::Data) && progress.accepted == 0 {
                 self.state = ConnectionState::NeedsReset;
                 return Ok(EnvelopeEnd::NoRecipients);
             }
             let first = next;
             loop {
-                self.write_step(envelope, steps[next]);
+                let offered = self.offered;
+                write_step(self.wire.output(), offered, envelope, trail.steps[next]);
                 next += 1;
                 let full = next - first >= BATCH_COMMANDS_MAX || self.wire.output().len() >= BATCH_BYTES_MAX;
-                if next == steps.len() || full || !self.offered.pipelining {
+                if next == count || full || !self.offered.pipelining {
                     break;
                 }
             }
-            self.wire.send(steps[first].phase(), deadline.min(self.command_deadline())).await?;
-            for &step in &steps[first..next] {
+            trail.sent = next;
+            self.wire.send(trail.steps[first].phase(), deadline.min(self.command_deadline())).await?;
+            for at in first..next {
+                let step = trail.steps[at];
                 let limit = match step {
                     EnvelopeCommand::Data => Instant::now() + self.deadlines.data,
                     EnvelopeCommand::Rset | EnvelopeCommand::Mail | EnvelopeCommand::Rcpt(_) => {
@@ -262,9 +274,9 @@ impl SmtpConnection {
                 }
                 *heard = true;
                 match step {
-                    EnvelopeCommand::Data => return self.answer_to_data(reply, progress),
+                    EnvelopeCommand::Data => return self.answer_to_data(reply, progress, trail),
                     EnvelopeCommand::Rset | EnvelopeCommand::Mail | EnvelopeCommand::Rcpt(_) => {
-                        progress.take(step, reply, recipients)?
+                        trail.keep(step, progress.take(step, reply, recipients)?);
                     }
                 }
             }
@@ -282,6 +294,7 @@ impl SmtpConnection {
         &mut self,
         reply: RelayReply,
         progress: EnvelopeProgress,
+        trail: &mut MailTrail,
     ) -> Result<EnvelopeEnd, SendFailure> {
         let go_ahead = reply.code == 354;
         if reply.code >= 400 {
@@ -289,7 +302,10 @@ impl SmtpConnection {
         }
         match progress {
             EnvelopeProgress { mail_refused: Some(failure), .. } => Err(failure),
-            EnvelopeProgress { accepted: 0, .. } => Ok(EnvelopeEnd::NoRecipients),
+            EnvelopeProgress { accepted: 0, .. } => {
+                trail.data = Some(reply);
+                Ok(EnvelopeEnd::NoRecipients)
+            }
             EnvelopeProgress { .. } if !go_ahead => Err(reply.into_failure(FailurePhase::Data)),
             // A surplus reply would be mistaken for the reply to the dot.
             EnvelopeProgress { .. } if self.wire.has_unread() => Err(SendFailure::protocol(
@@ -297,6 +313,7 @@ impl SmtpConnection {
                 "the relay gave more replies than it was sent commands",
             )),
             EnvelopeProgress { refused, .. } => {
+                trail.data = Some(reply);
                 self.state = if refused { ConnectionState::NeedsReset } else { ConnectionState::Ready };
                 Ok(EnvelopeEnd::GoAhead)
             }
@@ -307,60 +324,13 @@ impl SmtpConnection {
         Instant::now() + self.deadlines.command
     }
 
-    fn write_step(&mut self, envelope: &MailEnvelope<'_>, step: EnvelopeCommand) {
-        let offered = self.offered;
-        let out = self.wire.output();
-        match step {
-            EnvelopeCommand::Rset => out.extend_from_slice(b"RSET"),
-            EnvelopeCommand::Mail => {
-                out.extend_from_slice(b"MAIL FROM:<");
-                out.extend_from_slice(envelope.sender.as_bytes());
-                out.push(b'>');
-                if offered.size {
-                    write!(out, " SIZE={}", envelope.size).expect("writing to a Vec cannot fail");
-                }
-                if envelope.eight_bit && offered.eight_bit_mime {
-                    out.extend_from_slice(b" BODY=8BITMIME");
-                }
-                if needs_smtputf8(envelope) {
-                    out.extend_from_slice(b" SMTPUTF8");
-                }
-                if let Some(wishes) = envelope.dsn.filter(|_| offered.dsn) {
-                    if let Some(ret) = wishes.ret {
-                        write!(out, " RET={}", ret.as_str()).expect("writing to a Vec cannot fail");
-                    }
-                    if let Some(envid) = &wishes.envid {
-                        write!(out, " ENVID={}", envid.as_str()).expect("writing to a Vec cannot fail");
-                    }
-                }
-            }
-            EnvelopeCommand::Rcpt(at) => {
-                out.extend_from_slice(b"RCPT TO:<");
-                out.extend_from_slice(envelope.recipients[at].as_bytes());
-                out.push(b'>');
-                let wishes = envelope.dsn.filter(|_| offered.dsn);
-                if let Some(wishes) = wishes.and_then(|wishes| wishes.recipients.get(envelope.recipients[at]))
-                {
-                    if let Some(notify) = wishes.notify {
-                        write!(out, " NOTIFY={notify}").expect("writing to a Vec cannot fail");
-                    }
-                    if let Some(orcpt) = &wishes.orcpt {
-                        write!(out, " ORCPT={}", orcpt.as_str()).expect("writing to a Vec cannot fail");
-                    }
-                }
-            }
-            EnvelopeCommand::Data => out.extend_from_slice(b"DATA"),
-        }
-        out.extend_from_slice(b"\r\n");
-    }
-
     /// Sends the body, asks the gate, and sends the dot. `self.state` is the state to restore on success.
     async fn send_body(
         &mut self,
-        body: &[u8],
-        scan: BodyScan,
+        (body, scan): (&[u8], BodyScan),
         gate: &mut dyn WireGate,
         recipients: &[RecipientReply],
+        trail: &mut MailTrail,
     ) -> DeliveryEnd {
         let after = std::mem::replace(&mut self.state, ConnectionState::Unusable);
         let deadline = Instant::now() + self.deadlines.body;
@@ -370,6 +340,7 @@ impl SmtpConnection {
                 return DeliveryEnd::NotSent(self.last_words().await.unwrap_or(failure));
             }
         }
+        trail.body = true;
         crash_point!("smtp_after_body");
         if gate.commit(recipients).await.is_err() {
             self.abandon();
@@ -388,8 +359,11 @@ impl SmtpConnection {
         }
         let deadline = Instant::now() + self.deadlines.dot;
         match self.wire.write_dot(deadline).await {
-            Ok(()) => {}
-            Err(dot) if dot.begun => return DeliveryEnd::InDoubt(dot.failure),
+            Ok(()) => trail.dot = true,
+            Err(dot) if dot.begun => {
+                trail.dot = true;
+                return DeliveryEnd::InDoubt(dot.failure);
+            }
             Err(dot) => return DeliveryEnd::NotSent(dot.failure),
         }
         crash_point!("smtp_after_dot");
@@ -421,4 +395,54 @@ impl SmtpConnection {
         let reply = self.wire.reply(FailurePhase::Data, Instant::now() + LAST_WORDS_MAX).await.ok()?;
         (reply.code >= 400).then(|| reply.into_failure(FailurePhase::Data))
     }
+}
+
+/// Writes one command of the envelope, as the relay's extensions allow.
+pub(super) fn write_step(
+    out: &mut Vec<u8>,
+    offered: RelayExtensions,
+    envelope: &MailEnvelope<'_>,
+    step: EnvelopeCommand,
+) {
+    match step {
+        EnvelopeCommand::Rset => out.extend_from_slice(b"RSET"),
+        EnvelopeCommand::Mail => {
+            out.extend_from_slice(b"MAIL FROM:<");
+            out.extend_from_slice(envelope.sender.as_bytes());
+            out.push(b'>');
+            if offered.size {
+                write!(out, " SIZE={}", envelope.size).expect("writing to a Vec cannot fail");
+            }
+            if envelope.eight_bit && offered.eight_bit_mime {
+                out.extend_from_slice(b" BODY=8BITMIME");
+            }
+            if needs_smtputf8(envelope) {
+                out.extend_from_slice(b" SMTPUTF8");
+            }
+            if let Some(wishes) = envelope.dsn.filter(|_| offered.dsn) {
+                if let Some(ret) = wishes.ret {
+                    write!(out, " RET={}", ret.as_str()).expect("writing to a Vec cannot fail");
+                }
+                if let Some(envid) = &wishes.envid {
+                    write!(out, " ENVID={}", envid.as_str()).expect("writing to a Vec cannot fail");
+                }
+            }
+        }
+        EnvelopeCommand::Rcpt(at) => {
+            out.extend_from_slice(b"RCPT TO:<");
+            out.extend_from_slice(envelope.recipients[at].as_bytes());
+            out.push(b'>');
+            let wishes = envelope.dsn.filter(|_| offered.dsn);
+            if let Some(wishes) = wishes.and_then(|wishes| wishes.recipients.get(envelope.recipients[at])) {
+                if let Some(notify) = wishes.notify {
+                    write!(out, " NOTIFY={notify}").expect("writing to a Vec cannot fail");
+                }
+                if let Some(orcpt) = &wishes.orcpt {
+                    write!(out, " ORCPT={}", orcpt.as_str()).expect("writing to a Vec cannot fail");
+                }
+            }
+        }
+        EnvelopeCommand::Data => out.extend_from_slice(b"DATA"),
+    }
+    out.extend_from_slice(b"\r\n");
 }

@@ -18,17 +18,20 @@ use tokio::time::Instant;
 use super::{
     bearer,
     capability::RelayExtensions,
+    dialogue::OpeningLog,
     settings::{RelayCredentials, SmtpSettings},
     wire::SmtpWire,
 };
 
 /// How far the opening of a connection came, and when.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone)]
 pub struct HandshakeMilestones {
     /// When the TCP connection was established.
     pub connected: Option<Instant>,
     /// When the relay had answered EHLO, under TLS if TLS is used.
     pub greeted: Option<Instant>,
+    /// What both sides said.
+    pub opening: OpeningLog,
 }
 
 /// Opens a session as the settings ask, with `token` if they sign in with one.
@@ -57,8 +60,18 @@ pub(super) async fn open(
     };
     reached.greeted = Some(Instant::now());
     if let Some(credentials) = &settings.credentials {
-        authenticate(&mut wire, &offered, settings, credentials, token).await?;
+        let signed_in = authenticate(&mut wire, &offered, settings, credentials, token).await;
+        if let RelayCredentials::Password { password, .. } = credentials {
+            let password = password.expose_secret();
+            reached.opening.hide(password);
+            reached.opening.hide(&Zeroizing::new(BASE64_STANDARD.encode(password)));
+        }
+        if let Some(token) = token {
+            reached.opening.hide(token.expose());
+        }
+        signed_in?;
     }
+    wire.stop_noting();
     Ok((wire, offered))
 }
 
@@ -91,6 +104,7 @@ async fn connect_and_secure(
         }
         RelayTlsMode::Starttls | RelayTlsMode::Opportunistic | RelayTlsMode::None => SmtpWire::new(stream),
     };
+    wire.note_in(&reached.opening);
     let greeting = wire.reply(FailurePhase::Greeting, Instant::now() + settings.deadlines.greeting).await?;
     if greeting.code != 220 {
         return Err(greeting.into_failure(FailurePhase::Greeting));
@@ -130,6 +144,8 @@ async fn connect_and_secure(
     }
     let tcp = wire.into_plain().ok_or_else(not_tcp)?;
     let mut wire = start_tls(tcp, settings, tls).await?;
+    reached.opening.remark("TLS is established");
+    wire.note_in(&reached.opening);
     // Extensions offered in plain text must not be trusted after TLS started (RFC 3207 4.2).
     let offered = send_ehlo(&mut wire, settings).await?;
     Ok((wire, offered))
@@ -259,6 +275,14 @@ pub(super) async fn send_auth_line(
         line.extend_from_slice(part.as_bytes());
     }
     line.extend_from_slice(b"\r\n");
+    if let Some(opening) = wire.opening() {
+        // A line of a sign-in shows its mechanism and nothing else.
+        match parts {
+            ["AUTH LOGIN"] => opening.command("AUTH LOGIN"),
+            [words @ .., _] => opening.command(format!("{} ***", words.concat().trim_end()).trim_start()),
+            [] => {}
+        }
+    }
     wire.write(FailurePhase::Auth, &line, deadline).await?;
     wire.reply(FailurePhase::Auth, deadline).await
 }

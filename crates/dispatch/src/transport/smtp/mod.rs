@@ -43,6 +43,7 @@
 //! | `capability` | the extensions that EHLO offered |
 //! | `connection` | the life of a connection: open, reuse, quit |
 //! | `deliver` | one mail transaction |
+//! | `dialogue` | what both sides said, if the attempt failed |
 //! | `judge` | the decisions of a transaction that need no connection |
 //! | `body` | dot-stuffing, and the refusal of bare line ends |
 //! | `wire` | buffered reads, bounded replies and writes, each with a deadline |
@@ -55,6 +56,7 @@ mod capability;
 mod connection;
 mod deliver;
 mod dial;
+mod dialogue;
 mod handshake;
 mod judge;
 mod provider_id;
@@ -65,5 +67,6 @@ mod wire;
 pub(super) use bearer::no_token;
 pub use connection::SmtpConnection;
 pub use dial::{RelayDialer, TcpDialer};
+pub(crate) use dialogue::hide_addresses;
 pub use handshake::HandshakeMilestones;
 pub use settings::{RelayCredentials, SmtpDeadlines, SmtpSettings};

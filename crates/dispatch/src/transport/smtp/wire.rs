@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{judge::closed_failure, reply::ReplyParser};
+use super::{dialogue::OpeningLog, judge::closed_failure, reply::ReplyParser};
 use crate::transport::RelayReply;
 
 /// How much is read at once. Replies are short, and a peer that floods must not make the buffer grow.
@@ -32,6 +32,8 @@ pub(super) struct SmtpWire {
     stream: Option<NetStream>,
     input: BytesMut,
     output: Vec<u8>,
+    /// Where commands and replies are noted while the connection is opened.
+    opening: Option<OpeningLog>,
 }
 
 /// What the peer sent while it was our turn.
@@ -55,7 +57,23 @@ pub(super) struct DotFailure {
 
 impl SmtpWire {
     pub(super) fn new(stream: NetStream) -> Self {
-        Self { stream: Some(stream), input: BytesMut::with_capacity(READ_BYTES), output: Vec::new() }
+        let input = BytesMut::with_capacity(READ_BYTES);
+        Self { stream: Some(stream), input, output: Vec::new(), opening: None }
+    }
+
+    /// Notes commands and replies from now on.
+    pub(super) fn note_in(&mut self, opening: &OpeningLog) {
+        self.opening = Some(opening.clone());
+    }
+
+    /// Notes nothing any more.
+    pub(super) fn stop_noting(&mut self) {
+        self.opening = None;
+    }
+
+    /// Where commands and replies are noted, if they are.
+    pub(super) fn opening(&self) -> Option<&OpeningLog> {
+        self.opening.as_ref()
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -122,6 +140,9 @@ impl SmtpWire {
         limit: Duration,
     ) -> Result<RelayReply, SendFailure> {
         let deadline = Instant::now() + limit;
+        if let Some(opening) = &self.opening {
+            opening.command(line);
+        }
         self.output.extend_from_slice(line.as_bytes());
         self.output.extend_from_slice(b"\r\n");
         self.send(phase, deadline).await?;
@@ -137,7 +158,12 @@ impl SmtpWire {
         let mut parser = ReplyParser::default();
         loop {
             match parser.advance(&mut self.input) {
-                Ok(Some(reply)) => return Ok(reply),
+                Ok(Some(reply)) => {
+                    if let Some(opening) = &self.opening {
+                        opening.reply(&reply);
+                    }
+                    return Ok(reply);
+                }
                 Ok(None) => {}
                 Err(bad) => return Err(SendFailure::protocol(phase, bad.to_string())),
             }

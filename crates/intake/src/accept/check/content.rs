@@ -16,7 +16,7 @@ use super::{MessageTerms, people::is_reply_to};
 use crate::{
     accept::look_up::LookupResult,
     accept::parse::request::{JsonObject, MessageInput, TemplateInput},
-    cache::settings_cache::AccountRoute,
+    cache::settings_cache::SendingAccount,
     json::{JsonReadError, read_object},
     limits::{IntakeLimits, VARIABLES},
     refusal::{FieldFault, FieldFaults, Refusal},
@@ -285,7 +285,7 @@ pub(super) fn add_fields(
     content: &mut CheckedContent<'_>,
     request: &MessageInput<'_>,
     looked_up: &LookupResult,
-    route: &AccountRoute,
+    account: &SendingAccount,
     terms: &MessageTerms,
     errors: &mut FieldFaults,
 ) {
@@ -303,7 +303,7 @@ pub(super) fn add_fields(
         feedback: settings.feedback_id.as_deref().map(|sender| FeedbackId {
             parts: [
                 terms.batch.as_ref().map_or("", |batch| batch.as_str()),
-                route.account.as_str(),
+                account.id.as_str(),
                 looked_up.profile.tenant.as_str(),
             ],
             sender,

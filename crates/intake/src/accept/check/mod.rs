@@ -12,28 +12,26 @@ mod files;
 mod people;
 mod terms;
 
-use std::sync::Arc;
-
-use postway_domain::{MailStream, NamedAddress, RecipientId, Time, id::StreamId};
+use postway_domain::{MailStream, MessageUid, NamedAddress, RecipientId, Time, id::StreamId};
 
 pub(crate) use content::{CheckedContent, content_faults, read_variables};
 pub(crate) use files::{AttachmentPlan, attachment, attachment_here, refuse_large};
 pub(crate) use people::{CheckedRecipients, ReturnPath, check_recipient_count, recipients};
 use people::{mailbox, return_path};
-pub(crate) use terms::{MessageTerms, terms};
+pub(crate) use terms::{MessageTerms, priority_of, terms};
 
 use crate::{
     accept::check::allowed::SenderBounds,
+    accept::choose::ChosenAccount,
     accept::look_up::{LookupResult, author, recipient_faults},
     accept::parse::request::MessageInput,
-    cache::settings_cache::AccountRoute,
     limits::IntakeLimits,
     refusal::{FieldFaults, Refusal},
 };
 
 /// A message without a fault, as far as that is known before anything is fetched.
 pub(crate) struct CheckedMessage<'a> {
-    pub route: Arc<AccountRoute>,
+    pub account: ChosenAccount,
     pub terms: MessageTerms,
     pub from: NamedAddress,
     pub return_path: Option<ReturnPath>,
@@ -52,7 +50,7 @@ pub(crate) fn check<'a>(
     request: &'a MessageInput<'a>,
     looked_up: &LookupResult,
     limits: &IntakeLimits,
-    now: Time,
+    (uid, now): (MessageUid, Time),
 ) -> Result<CheckedMessage<'a>, Refusal> {
     let mut errors = FieldFaults::default();
     let from = mailbox("from", author(request, &looked_up.profile), &mut errors);
@@ -74,19 +72,20 @@ pub(crate) fn check<'a>(
         bounds.check_reply_to("reply_to", answered.address().as_str(), &mut errors);
     }
     bounds.check_recipients(recipients.named(), &mut errors);
-    let route = errors.take("account", looked_up.route.clone());
     let mut terms = terms(request, limits, (now, looked_up.spoken_times), &mut errors);
     join_stream(request, looked_up, &mut terms, &mut errors);
+    let parties = (from.as_ref().map(NamedAddress::address), recipients.named().map(|(_, to)| to));
+    let account = errors.take("account", looked_up.choose(parties, &terms, uid));
     let mut warnings = Vec::new();
     let mut content = content::content(request, looked_up, limits, &mut warnings, &mut errors)?;
     let bytes_left = limits.message_bytes_max.saturating_sub(content.len());
     let files = files::files(request, looked_up, limits, bytes_left, &mut warnings, &mut errors)?;
-    if let Some(route) = &route {
-        content::add_fields(&mut content, request, looked_up, route, &terms, &mut errors);
+    if let Some(account) = &account {
+        content::add_fields(&mut content, request, looked_up, account, &terms, &mut errors);
     }
-    match (route, from) {
-        (Some(route), Some(from)) if errors.is_empty() => Ok(CheckedMessage {
-            route,
+    match (account, from) {
+        (Some(account), Some(from)) if errors.is_empty() => Ok(CheckedMessage {
+            account,
             terms,
             from,
             return_path,

@@ -77,7 +77,11 @@ pub(crate) fn terms(
 }
 
 fn priority(given: &JsonScalar<'_>) -> Result<MessagePriority, &'static str> {
-    let text = given.as_text();
+    priority_of(&given.as_text())
+}
+
+/// The priority of this name or number.
+pub(crate) fn priority_of(text: &str) -> Result<MessagePriority, &'static str> {
     let named = MessagePriority::ALL.iter().find(|priority| priority.as_str() == text);
     let numbered = || text.parse().ok().and_then(MessagePriority::from_code);
     named.copied().or_else(numbered).ok_or("must be 0 to 3, or immediate, high, normal or low")

@@ -14,8 +14,11 @@ use postway_mime::{ComposeError, ComposedMail, HeaderError, MailAttachment, Mail
 use postway_store::record::{DedupKind, MessageContent, NewEvent, NewMessage, NewRecipient, StoredBody};
 
 use crate::{
-    accept::check::{self, CheckedMessage, MessageTerms, ReturnPath},
-    cache::settings_cache::{AccountRoute, DomainSigners, TenantProfile},
+    accept::{
+        check::{self, CheckedMessage, MessageTerms, ReturnPath},
+        choose::ChosenAccount,
+    },
+    cache::settings_cache::{DomainSigners, SendingAccount, TenantProfile},
     refusal::Refusal,
 };
 
@@ -93,7 +96,7 @@ pub(crate) fn compose_checked(
         date_unix: now.as_seconds(),
     })
     .map_err(|error| Refusal::field(field_of(&error), error.to_string()))?;
-    sign(&mut composed.bytes, signers, &checked.route, now)?;
+    sign(&mut composed.bytes, signers, &checked.account, now)?;
     Ok(composed)
 }
 
@@ -104,10 +107,10 @@ const REWRITTEN_BY_SES: [&str; 2] = ["Date", "Message-ID"];
 pub(crate) fn sign(
     mail: &mut Vec<u8>,
     signers: &DomainSigners,
-    route: &AccountRoute,
+    account: &SendingAccount,
     now: Time,
 ) -> Result<(), Refusal> {
-    let rewritten = if route.by_ses { REWRITTEN_BY_SES.as_slice() } else { &[] };
+    let rewritten = if account.by_ses { REWRITTEN_BY_SES.as_slice() } else { &[] };
     let mut fields = String::new();
     for signer in signers.iter() {
         let field = signer.sign_except(mail, now.as_seconds(), rewritten);
@@ -148,7 +151,7 @@ fn field_of(error: &ComposeError) -> &'static str {
 pub(crate) struct EnvelopeSender<'a> {
     /// The envelope sender that the request asks for.
     pub given: Option<&'a ReturnPath>,
-    pub route: &'a AccountRoute,
+    pub account: &'a SendingAccount,
     pub profile: &'a TenantProfile,
     pub uid: MessageUid,
     pub verp_key: &'a VerpKey,
@@ -174,7 +177,7 @@ impl EnvelopeSender<'_> {
             Some(ReturnPath::Address(address)) => return address.as_str().to_owned(),
             None => {}
         }
-        if let Some(path) = &self.route.return_path {
+        if let Some(path) = &self.account.return_path {
             return path.clone();
         }
         let settings = &self.profile.settings;
@@ -233,14 +236,19 @@ pub(crate) fn validated(checked: &CheckedMessage<'_>, checked_as: CheckedAs, pay
 pub(crate) fn assemble(
     origin: MessageOrigin<'_>,
     terms: MessageTerms,
-    route: &AccountRoute,
+    account: &ChosenAccount,
     mail: AssembledMail,
     message_bytes_max: usize,
 ) -> Result<NewMessage, Refusal> {
     if mail.composed.as_ref().is_some_and(|composed| composed.bytes.len() > message_bytes_max) {
         return Err(Refusal::message_too_large(message_bytes_max));
     }
-    let accepted = format!("{{\"request_id\":{}}}", serde_json::Value::from(origin.request_id));
+    let mut accepted = format!("{{\"request_id\":{}", serde_json::Value::from(origin.request_id));
+    if let Some(route) = &account.route {
+        // Writing to a String does not fail.
+        let _ = write!(accepted, ",\"route\":{route}");
+    }
+    accepted.push('}');
     let mut events = vec![NewEvent { kind: EventKind::Accepted, data: Some(accepted) }];
     let (state, due_at) = match &mail.composed {
         Some(_) => {
@@ -258,7 +266,7 @@ pub(crate) fn assemble(
         uid: mail.names.uid,
         lane: Lane {
             tenant: origin.tenant.clone(),
-            account: route.account.clone(),
+            account: account.id.clone(),
             priority: terms.priority,
             batch: terms.batch,
             destination: None,

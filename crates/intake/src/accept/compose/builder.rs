@@ -21,7 +21,7 @@ use crate::{
         check::{CheckedMessage, ReturnPath},
         look_up::{LookupResult, SettledChoices},
     },
-    cache::settings_cache::{AccountRoute, TenantProfile},
+    cache::settings_cache::{SendingAccount, TenantProfile},
     refusal::Refusal,
 };
 
@@ -62,25 +62,30 @@ impl MailBuilder {
         self.public_url.as_deref()
     }
 
-    /// New names for mail from this address, higher than those given before.
-    pub(crate) fn new_names(&self, now: Time, from: &EmailAddress) -> MailNames {
-        MailNames::for_new(self.uids.next(now, &mut rand::rng()), from, &self.mail_domain)
+    /// A new uid for mail, higher than those given before.
+    pub(crate) fn new_uid(&self, now: Time) -> MessageUid {
+        self.uids.next(now, &mut rand::rng())
     }
 
-    /// New names for forwarded mail from this address.
-    pub(crate) fn new_forward_names(&self, now: Time, from: &EmailAddress) -> MailNames {
-        MailNames::for_new(self.forward_uids.next(now, &mut rand::rng()), from, &self.mail_domain)
+    /// A new uid for forwarded mail.
+    pub(crate) fn new_forward_uid(&self, now: Time) -> MessageUid {
+        self.forward_uids.next(now, &mut rand::rng())
+    }
+
+    /// The names of new mail from this address.
+    pub(crate) fn names(&self, uid: MessageUid, from: &EmailAddress) -> MailNames {
+        MailNames::for_new(uid, from, &self.mail_domain)
     }
 
     /// Chooses the envelope sender of a message; `given` is what the request asks for.
     pub(crate) fn envelope_sender<'a>(
         &'a self,
         given: Option<&'a ReturnPath>,
-        (route, profile): (&'a AccountRoute, &'a TenantProfile),
+        (account, profile): (&'a SendingAccount, &'a TenantProfile),
         uid: MessageUid,
         from: &'a EmailAddress,
     ) -> EnvelopeSender<'a> {
-        EnvelopeSender { given, route, profile, uid, verp_key: &self.verp_key, from }
+        EnvelopeSender { given, account, profile, uid, verp_key: &self.verp_key, from }
     }
 
     /// The mail of a checked request: composed, unless something must be fetched for it first.
@@ -89,12 +94,12 @@ impl MailBuilder {
         checked: &mut CheckedMessage<'_>,
         looked_up: &LookupResult,
         payload_bytes: usize,
-        now: Time,
+        (uid, now): (MessageUid, Time),
     ) -> Result<AssembledMail, Refusal> {
         let from = checked.from.address();
-        let names = self.new_names(now, from);
+        let names = self.names(uid, from);
         let recipients = checked.recipients.envelope();
-        let parties = (&*checked.route, &*looked_up.profile);
+        let parties = (&*checked.account, &*looked_up.profile);
         let sender = self.envelope_sender(checked.return_path.as_ref(), parties, names.uid, from);
         let sender = sender.to(&recipients);
         let (composed, settled) = if checked.needs_preparation() {

@@ -113,7 +113,11 @@ async fn known(reached: &ReachedServer, ended: &dyn Fn(&CheckupArea)) -> Vec<Che
     let senders = done("senders", tenants::senders(reached), ended);
     let (queue, accounts, mailboxes, webhooks, outbox) = futures::join!(
         async { done("queue", tenants::queues(reached).await, ended) },
-        async { done("accounts", tenants::accounts(reached).await, ended) },
+        async {
+            let mut found = tenants::accounts(reached).await;
+            found.extend(tenants::routes(reached).await);
+            done("accounts", found, ended)
+        },
         async { done("mailboxes", tenants::mailboxes(reached).await, ended) },
         async { done("webhooks", webhooks::check(reached).await, ended) },
         async { done("outbox", tenants::outboxes(reached).await, ended) },

@@ -242,6 +242,37 @@ fn is_provider(kind: &str) -> bool {
     AccountKind::from_word(kind).is_some_and(has_none)
 }
 
+/// Active routes that name accounts which are gone.
+pub async fn routes(reached: &ReachedServer) -> Vec<CheckupFinding> {
+    let asked = stream::iter(&reached.tenants).map(async |tenant| {
+        match within(tenant.client.get(&["v1", "routes"], &[])).await {
+            Ok(routes) => judge_routes(&reached.name(tenant, ""), &routes),
+            Err(failure) => vec![unasked(&reached.name(tenant, "routes"), &failure)],
+        }
+    });
+    asked.buffered(TOGETHER).collect::<Vec<_>>().await.concat()
+}
+
+fn judge_routes(prefix: &str, routes: &Value) -> Vec<CheckupFinding> {
+    let judge = |route: &Value| {
+        let accounts = list(route, "accounts");
+        let missing: Vec<String> =
+            accounts.iter().filter(|one| one["missing"] == true).map(|one| field(one, "account")).collect();
+        if route["active"] != true || missing.is_empty() {
+            return None;
+        }
+        let so = match missing.len() == accounts.len() {
+            true => "so it is passed over",
+            false => "so the others get its mail",
+        };
+        let found = format!("there is no account {}, {so}", missing.join(", "));
+        let name = format!("{prefix}route {}", field(route, "id"));
+        let advice = "name other accounts with `postway routes update ID --to ACCOUNT`";
+        Some(CheckupFinding::new(name, CheckupState::Warning).found(found).advice(advice))
+    };
+    list(routes, "data").iter().filter_map(judge).collect()
+}
+
 /// Every mailbox, by what the server knows and a trial.
 pub async fn mailboxes(reached: &ReachedServer) -> Vec<CheckupFinding> {
     let now = NodeClock::default().now();
@@ -347,6 +378,22 @@ mod tests {
         assert!(!captures(&tenant("sandbox", true), "sandbox"));
         assert!(!captures(&tenant("relay", false), "sandbox"));
         assert!(!captures(&Value::Null, "sandbox"));
+    }
+
+    #[test]
+    fn a_route_to_an_account_that_is_gone_is_reported() {
+        let account = |id: &str, missing: bool| json!({"account": id, "missing": missing});
+        let routes = json!({"data": [
+            {"id": "sound", "active": true, "accounts": [account("a", false)]},
+            {"id": "off", "active": false, "accounts": [account("b", true)]},
+            {"id": "half", "active": true, "accounts": [account("a", false), account("b", true)]},
+            {"id": "gone", "active": true, "accounts": [account("b", true)]},
+        ]});
+        let findings = judge_routes("acme/", &routes);
+        let told: Vec<_> = findings.iter().map(|one| (one.check.as_str(), one.found.clone())).collect();
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert_eq!((told[0].0, told[1].0), ("acme/route half", "acme/route gone"));
+        assert!(told[1].1.as_deref().is_some_and(|found| found.contains("passed over")), "{told:?}");
     }
 
     #[test]

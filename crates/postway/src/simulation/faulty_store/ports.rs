@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, Contact, DkimKey, InboundRule, Incarnation, KeyDigest,
-    KnownRecipient, Lane, LimitSpan, MailStream, MessageEvent, MessageStatus, MessageUid, ProviderHook,
+    KnownRecipient, Lane, LimitSpan, MailRoute, MailStream, MessageEvent, MessageStatus, MessageUid, ProviderHook,
     RecipientId, RecipientKey, Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
-    id::{AuditId, BatchCode, ContactId, MailboxId, RuleId, SessionId, StreamId, SubscriberId},
+    id::{AuditId, BatchCode, ContactId, MailboxId, RouteId, RuleId, SessionId, StreamId, SubscriberId},
     oauth::{OAuthOwner, OAuthState},
 };
 use postway_store::{
     BlobNameStore, CatalogueStore, DirectoryStore, HookStore, InboundStore, NodeStore, OperationStore,
-    PreparationStore, Read, ReportStore, RetentionStore, StoreError, StreamStore, record::*,
+    PreparationStore, Read, ReportStore, RetentionStore, RouteStore, StoreError, StreamStore, record::*,
 };
 
 use super::FaultyStore;
@@ -51,6 +51,10 @@ pass! {
         scoped_suppression(scope: &SuppressionScope) -> Option<ScopedSuppression>;
         decide(decision: ReaderDecision) -> ChangeResult;
     }
+    RouteStore {
+        routes(tenant: &TenantId) -> Vec<MailRoute>;
+        route(tenant: &TenantId, id: &RouteId) -> Option<MailRoute>;
+    }
     CatalogueStore {
         template(tenant: &TenantId, name: &TemplateName, version: Option<i64>) -> Option<Template>;
         templates(tenant: &TenantId, after: Option<&TemplateName>, limit: u32) -> Vec<Template>;
@@ -67,6 +71,7 @@ pass! {
         briefs(tenant: &TenantId, uids: &[MessageUid]) -> Vec<MessageBrief>;
         raw(tenant: &TenantId, uid: MessageUid) -> Option<StoredBody>;
         payload(tenant: &TenantId, uid: MessageUid) -> Option<StoredBody>;
+        dialogue(tenant: &TenantId, uid: MessageUid) -> Option<AttemptDialogue>;
         pace(tenant: &TenantId, since: Time) -> Vec<SendingRate>;
         stats(tenant: Option<&TenantId>, now: Time) -> QueueStats;
     }

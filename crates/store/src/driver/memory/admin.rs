@@ -9,6 +9,7 @@ use postway_domain::{
 };
 
 use super::{
+    routes::RouteRows,
     streams::{ScopedTable, StreamTable},
     tables::MemoryTables,
 };
@@ -32,6 +33,7 @@ pub(super) struct MemoryDirectory {
     pub(super) suppressions: BTreeMap<(TenantId, String), SuppressionRecord>,
     pub(super) scoped: ScopedTable,
     pub(super) streams: StreamTable,
+    pub(super) routes: RouteRows,
     circuits: BTreeMap<AccountKey, OpenCircuit>,
     audit: Vec<AuditEntry>,
     pub(super) spent: BTreeMap<(AccountKey, LimitSpan, i64), i64>,
@@ -306,6 +308,10 @@ impl MemoryTables {
             DirectoryChange::CreateStream(stream) => directory.streams.create(stream),
             DirectoryChange::UpdateStream(stream, expected) => directory.streams.update(stream, expected),
             DirectoryChange::DeleteStream(tenant, id) => directory.streams.delete(tenant, id),
+            DirectoryChange::CreateRoute(route) => directory.routes.create(route),
+            DirectoryChange::UpdateRoute(route, expected) => directory.routes.update(route, expected),
+            DirectoryChange::DeleteRoute(tenant, id) => directory.routes.delete(tenant, id),
+            DirectoryChange::OrderRoutes(tenant, order, now) => directory.routes.order(&tenant, &order, now),
             DirectoryChange::OpenCircuit(circuit) => {
                 let opened_at = directory.circuits.get(&circuit.key).map(|open| open.opened_at);
                 let opened_at = opened_at.unwrap_or(circuit.opened_at);
@@ -431,6 +437,7 @@ impl MemoryTables {
         directory.suppressions.retain(|(of, _), _| of != tenant);
         directory.scoped.forget_tenant(tenant);
         directory.streams.forget_tenant(tenant);
+        directory.routes.forget_tenant(tenant);
         directory.circuits.retain(|key, _| key.tenant != *tenant);
         directory.spent.retain(|(key, ..), _| key.tenant != *tenant);
         self.catalogue.forget_tenant(tenant);

@@ -25,6 +25,7 @@ mod rate_limit;
 mod read;
 mod reporting;
 mod retention;
+mod routes;
 mod stored_message;
 mod streams;
 mod subscribers;
@@ -54,11 +55,11 @@ use crate::{
     port::{DirectoryStore, IntakeStore, NodeStore, OperationStore, Read, WorkStore},
     queue::hand_over::HandOver,
     record::{
-        Acceptance, AccountGate, AccountKey, AuditEntry, BatchRecord, ChangeResult, ClaimRequest,
-        ClaimedMessage, DedupKind, DirectoryChange, DutyRecord, LimitUse, MessageBrief, MessageChange,
-        MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, NewMessage, NodeBeat,
-        NodeRecord, OpenCircuit, PreparationResult, QueueState, QueueStats, SendingRate, StalledMessage,
-        StoredBody, SuppressionRecord, SuspensionRecord, WireCommit,
+        Acceptance, AccountGate, AccountKey, AttemptDialogue, AuditEntry, BatchRecord, ChangeResult,
+        ClaimRequest, ClaimedMessage, DedupKind, DirectoryChange, DutyRecord, LimitUse, MessageBrief,
+        MessageChange, MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, NewMessage,
+        NodeBeat, NodeRecord, OpenCircuit, PreparationResult, QueueState, QueueStats, SendingRate,
+        StalledMessage, StoredBody, SuppressionRecord, SuspensionRecord, WireCommit,
     },
 };
 
@@ -262,6 +263,14 @@ impl Read for MemoryStore {
 
     async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {
         Ok(self.tables()?.payload(tenant, uid))
+    }
+
+    async fn dialogue(
+        &self,
+        tenant: &TenantId,
+        uid: MessageUid,
+    ) -> Result<Option<AttemptDialogue>, StoreError> {
+        Ok(self.tables()?.dialogue(tenant, uid))
     }
 
     async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<SendingRate>, StoreError> {

@@ -6,8 +6,8 @@ use postway_domain::{EmailAddress, Lane, MessageStatus, MessageUid, TenantId, Ti
 
 use super::{stored_message::StoredMessage, tables::MemoryTables};
 use crate::record::{
-    AccountKey, DedupKind, MessageBrief, MessageFilter, MessageKey, MessagePage, MessageRecord,
-    MessageSummary, QueueStats, StoredBody, external_label, foreign_id_label,
+    AccountKey, AttemptDialogue, DedupKind, MessageBrief, MessageFilter, MessageKey, MessagePage,
+    MessageRecord, MessageSummary, QueueStats, StoredBody, external_label, foreign_id_label,
 };
 
 impl MemoryTables {
@@ -70,6 +70,10 @@ impl MemoryTables {
     /// See [`crate::Read::payload`].
     pub fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Option<StoredBody> {
         self.one_of(tenant, uid)?.payload.clone()
+    }
+
+    pub fn dialogue(&self, tenant: &TenantId, uid: MessageUid) -> Option<AttemptDialogue> {
+        self.one_of(tenant, uid)?.dialogue.clone()
     }
 
     /// See [`crate::Read::stats`].

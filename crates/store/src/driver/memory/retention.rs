@@ -195,6 +195,7 @@ impl StoredMessage {
         let replies = replies.chain(record.attempts.iter_mut().filter_map(|one| one.reply.as_mut()));
         let texts = replies.map(|reply| &mut reply.text);
         let texts = texts.chain(record.events.iter_mut().filter_map(|event| event.data.as_mut()));
+        let texts = texts.chain(self.dialogue.as_mut().map(|dialogue| &mut dialogue.content));
         for text in texts.chain(record.summary.error.as_mut()) {
             if let Some(redacted) = without(text, address) {
                 *text = redacted;

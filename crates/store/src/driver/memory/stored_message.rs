@@ -9,9 +9,9 @@ use postway_domain::{
 
 use super::preparation::WaitingPreparation;
 use crate::record::{
-    AccountKey, AttemptEnd, AttemptView, BodyLocation, ClaimedMessage, ClaimedRecipient, LeaseGrant,
-    MessageChange, MessageRecord, MessageSummary, NewLink, NewMessage, RecipientChange, RecipientRecord,
-    StalledMessage, StoredBody, WireCommit, WriteFence,
+    AccountKey, AttemptDialogue, AttemptEnd, AttemptView, BodyLocation, ClaimedMessage, ClaimedRecipient,
+    LeaseGrant, MessageChange, MessageRecord, MessageSummary, NewLink, NewMessage, RecipientChange,
+    RecipientRecord, StalledMessage, StoredBody, WireCommit, WriteFence,
 };
 
 /// A message as readers see it, and what only the queue knows of it.
@@ -23,6 +23,7 @@ pub(super) struct StoredMessage {
     pub(super) eight_bit: bool,
     pub(super) smtputf8: bool,
     pub(super) dsn: Option<DsnWishes>,
+    pub(super) dialogue: Option<AttemptDialogue>,
     pub(super) size: u64,
     pub raw: Option<StoredBody>,
     pub payload: Option<StoredBody>,
@@ -97,6 +98,7 @@ impl StoredMessage {
             eight_bit: content.eight_bit,
             smtputf8: content.smtputf8,
             dsn: content.dsn,
+            dialogue: None,
             size: content.raw.len(),
             raw: Some(content.raw).filter(|raw| !raw.is_empty()),
             payload: content.payload,
@@ -368,6 +370,9 @@ impl StoredMessage {
 
     /// An attempt's late answer says more than the doubt that was written in its place.
     fn end_attempt(&mut self, attempt: AttemptEnd) {
+        if let Some(content) = attempt.dialogue {
+            self.dialogue = Some(AttemptDialogue { attempt: attempt.number, content });
+        }
         self.record.attempts.retain(|ended| ended.number != attempt.number);
         if attempt.provider_message_id.is_some() {
             self.record.summary.provider_message_id.clone_from(&attempt.provider_message_id);

@@ -47,12 +47,12 @@ use crate::{
     error::StoreError,
     nodes::{placement::NodePlacement, registry::Registrar},
     port::{IntakeStore, OperationStore, Read, WorkStore},
-    queue::{hand_over::HandOver, packing::PackingPolicy, queue_state},
+    queue::{dialogue, hand_over::HandOver, packing::PackingPolicy, queue_state},
     reading::{queue_stats, search},
     record::{
-        Acceptance, AccountKey, ClaimRequest, ClaimedMessage, DedupKind, MessageBrief, MessageChange,
-        MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, NewMessage, QueueState,
-        QueueStats, SendingRate, StalledMessage, StoredBody, WireCommit,
+        Acceptance, AccountKey, AttemptDialogue, ClaimRequest, ClaimedMessage, DedupKind, MessageBrief,
+        MessageChange, MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, NewMessage,
+        QueueState, QueueStats, SendingRate, StalledMessage, StoredBody, WireCommit,
     },
     reporting,
     retention::RetentionScans,
@@ -188,6 +188,14 @@ impl Read for MysqlStore {
 
     async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {
         in_time(read::payload(&self.readers, tenant, uid)).await?
+    }
+
+    async fn dialogue(
+        &self,
+        tenant: &TenantId,
+        uid: MessageUid,
+    ) -> Result<Option<AttemptDialogue>, StoreError> {
+        dialogue::find(&mut *self.reader().await?, tenant, uid).await
     }
 
     async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<SendingRate>, StoreError> {

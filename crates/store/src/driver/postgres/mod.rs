@@ -39,12 +39,12 @@ use crate::{
     error::StoreError,
     nodes::{placement::NodePlacement, registry::Registrar},
     port::{IntakeStore, OperationStore, Read, WorkStore},
-    queue::{hand_over::HandOver, packing::PackingPolicy, queue_state},
+    queue::{dialogue, hand_over::HandOver, packing::PackingPolicy, queue_state},
     reading::{queue_stats, search},
     record::{
-        Acceptance, AccountKey, ClaimRequest, ClaimedMessage, DedupKind, MessageBrief, MessageChange,
-        MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, NewMessage, QueueState,
-        QueueStats, SendingRate, StalledMessage, StoredBody, WireCommit,
+        Acceptance, AccountKey, AttemptDialogue, ClaimRequest, ClaimedMessage, DedupKind, MessageBrief,
+        MessageChange, MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, NewMessage,
+        QueueState, QueueStats, SendingRate, StalledMessage, StoredBody, WireCommit,
     },
     reporting,
     retention::RetentionScans,
@@ -183,6 +183,14 @@ impl Read for PostgresStore {
 
     async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {
         within(read::payload(&self.readers, tenant, uid)).await
+    }
+
+    async fn dialogue(
+        &self,
+        tenant: &TenantId,
+        uid: MessageUid,
+    ) -> Result<Option<AttemptDialogue>, StoreError> {
+        dialogue::find(&mut *self.reader().await?, tenant, uid).await
     }
 
     async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<SendingRate>, StoreError> {

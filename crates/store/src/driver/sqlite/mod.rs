@@ -34,13 +34,13 @@ use crate::{
     journal::event_row::EventRow,
     nodes::single::LocalNodes,
     port::{IntakeStore, NodeStore, OperationStore, Read, WorkStore},
-    queue::{hand_over::HandOver, packing::PackingPolicy, queue_state},
+    queue::{dialogue, hand_over::HandOver, packing::PackingPolicy, queue_state},
     reading::{queue_stats, search},
     record::{
-        Acceptance, AccountKey, ClaimRequest, ClaimedMessage, DedupKind, DutyRecord, MessageBrief,
-        MessageChange, MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, NewEvent,
-        NewMessage, NodeBeat, NodeRecord, QueueState, QueueStats, SendingRate, StalledMessage, StoreSpace,
-        StoredBody, WireCommit,
+        Acceptance, AccountKey, AttemptDialogue, ClaimRequest, ClaimedMessage, DedupKind, DutyRecord,
+        MessageBrief, MessageChange, MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord,
+        NewEvent, NewMessage, NodeBeat, NodeRecord, QueueState, QueueStats, SendingRate, StalledMessage,
+        StoreSpace, StoredBody, WireCommit,
     },
     reporting,
     retention::RetentionScans,
@@ -171,6 +171,14 @@ impl Read for SqliteStore {
 
     async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {
         read::payload(&self.readers, tenant, uid).await
+    }
+
+    async fn dialogue(
+        &self,
+        tenant: &TenantId,
+        uid: MessageUid,
+    ) -> Result<Option<AttemptDialogue>, StoreError> {
+        dialogue::find(&mut *self.reader().await?, tenant, uid).await
     }
 
     async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<SendingRate>, StoreError> {

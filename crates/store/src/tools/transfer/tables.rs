@@ -98,6 +98,22 @@ pub(super) static TABLES: &[CopiedTable] = &[
     )
     .summed("version"),
     CopiedTable::new(
+        "route",
+        2,
+        &[
+            text("tenant"),
+            text("id"),
+            int("position"),
+            int("active"),
+            text("content"),
+            int("version"),
+            int("created_at"),
+            int("updated_at"),
+        ],
+    )
+    .summed("version"),
+    CopiedTable::new("dialogue", 1, &[bytes("uid"), int("attempt"), text("content")]),
+    CopiedTable::new(
         "audit",
         1,
         &[

@@ -12,7 +12,7 @@ use postway_domain::{
 use super::{inbound_data, reporting_data};
 use crate::{
     conformance::{
-        Shared, hooks, keys, limits, oauth, preparation, recipients,
+        Shared, hooks, keys, limits, oauth, preparation, recipients, routes,
         sample::{self, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
         stage, streams,
         suppress::suppression,
@@ -235,6 +235,7 @@ async fn manage(store: &Shared) {
             streams::scoped(None, "*@nowhere.example", None),
         ]),
         DirectoryChange::CreateStream(streams::stream("news")),
+        DirectoryChange::CreateRoute(routes::route("news", 3)),
     ] {
         stage::direct(store, change).await;
     }
@@ -263,6 +264,7 @@ async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
         format!("{:?}", store.batches(tenant, None, 99).await.unwrap()),
         format!("{:?}", store.suppressions(tenant, None, 99).await.unwrap()),
         format!("{:?}", store.streams(tenant, None, 99).await.unwrap()),
+        format!("{:?}", store.routes(tenant).await.unwrap()),
         format!("{:?}", store.scoped_suppressions(&own, None, 99).await.unwrap()),
         format!("{:?}", store.scoped_suppressions(&installation, None, 99).await.unwrap()),
         format!("{:?}", store.audit(Some(tenant), None, 99).await.unwrap()),
