@@ -16,6 +16,7 @@ use crate::{
     error::StoreError,
     hook::{HookAnswer, HookJob},
     inbound::{InboundAnswer, InboundJob},
+    journal::event_row::shorten_data,
     queue::{
         hand_over::HandOver,
         packing::{PackedMessage, Packing},
@@ -151,7 +152,14 @@ impl Writers {
         }
     }
 
-    pub async fn apply(&self, changes: Vec<MessageChange>) -> Result<Vec<bool>, StoreError> {
+    pub async fn apply(
+        &self,
+        mut changes: Vec<MessageChange>,
+        packing: Packing,
+    ) -> Result<Vec<bool>, StoreError> {
+        if packing == Packing::Together {
+            changes.iter_mut().flat_map(|change| &mut change.events).for_each(shorten_data);
+        }
         match self.ask(Job::Apply(changes)).await? {
             JobAnswer::Held(held) => Ok(held),
             _ => Err(mismatched()),

@@ -120,7 +120,8 @@ macro_rules! migrations {
         // mail would go to readers who left a stream, and the events about it cannot be read. Before 18, a
         // key could send from and to addresses it may not. Step 19 adds what older programs
         // leave empty; mail that they accept is moved to lanes that newer ones find. Step 20 adds what older
-        // programs leave empty; they may move mail out of lanes of destinations, which costs it a turn. Before 23,
+        // programs leave empty; they may move mail out of lanes of destinations, which costs it a turn. Before 22,
+        // a list of events with phrases as marks cannot be read. Before 23,
         // `opened` and `clicked` and webhooks in Postmark's form are unknown, and a history with one cannot be read.
         // Before 24, mail would leave by the default account whatever the routes say, and dialogues would outlive
         // their messages.
@@ -145,6 +146,7 @@ macro_rules! migrations {
             step!("00", 18, "key_restrictions", writable from 18),
             step!("00", 19, "idle_lanes", writable from 18),
             step!("00", 20, "destination_lanes", writable from 18),
+            step!("00", 22, "event_phrases", writable from 22),
             step!("00", 23, "provider_events", writable from 23),
             step!("00", 24, "routes", writable from 24),
         ]
