@@ -18,7 +18,10 @@ use crate::{
     inbound::mailbox::probe::InboundProbe,
     message::feed::WaitingReaders,
     observe::metrics::MetricsAccess,
-    outgoing::account::{probe::AccountProbe, unopened::UnopenedSecrets},
+    outgoing::{
+        account::{probe::AccountProbe, unopened::UnopenedSecrets},
+        domain::check::DomainChecker,
+    },
     web::unsubscribe::ReaderRateLimit,
 };
 
@@ -43,6 +46,8 @@ pub struct ApiState {
     pub roster: Arc<LivenessRoster>,
     /// Tests accounts and webhooks.
     pub probe: Arc<dyn AccountProbe>,
+    /// Checks the DNS of domains.
+    pub domains: DomainChecker,
     /// Answers questions about outbox sources.
     pub outbox: Arc<OutboxStatusApi>,
     /// Tests mailboxes and rules.
@@ -64,6 +69,7 @@ pub(crate) struct AppState {
     pub(crate) metrics: MetricsAccess,
     pub(crate) roster: Arc<LivenessRoster>,
     pub(crate) probe: Arc<dyn AccountProbe>,
+    pub(crate) domains: DomainChecker,
     pub(crate) outbox: Arc<OutboxStatusApi>,
     pub(crate) inbound: Arc<dyn InboundProbe>,
     pub(crate) report_retention: Duration,
@@ -92,6 +98,7 @@ impl AppState {
             metrics,
             roster,
             probe,
+            domains,
             outbox,
             inbound,
             report_retention,
@@ -109,6 +116,7 @@ impl AppState {
             metrics,
             roster,
             probe,
+            domains,
             outbox,
             inbound,
             report_retention,

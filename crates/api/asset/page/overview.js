@@ -204,6 +204,13 @@ function Problems({ now }) {
       why: html`${one.reason || one.code}; tried again <${When} at=${one.open_until} past="soon" />`,
       act: html`<a class="button" href=${link(`accounts/${encodeURIComponent(one.account)}`)}>Test it</a>`,
     })),
+    ...now.domains.map(({ domain, checks, wrong }) => ({
+      bad: wrong,
+      href: link("domains"),
+      what: `${domain} is not set up in DNS`,
+      why: `${checks.join(", ")} ${wrong ? "wrong or missing" : "missing"}: receivers may refuse its mail or file it as spam`,
+      act: html`<a class="button" href=${link("domains")}>Records to add</a>`,
+    })),
     ...now.mailboxes.map((one) => ({
       bad: Boolean(one.error),
       href: link("mailboxes"),

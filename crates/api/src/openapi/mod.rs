@@ -35,7 +35,7 @@ use crate::{
     inbound::{contact, mail, mailbox, rule},
     message::{self, feed, operate::dead_letter},
     observe::{account_history, health, metrics, overview, queue_stats},
-    outgoing::{account, batch, dkim, recipient, stream, suppression, template},
+    outgoing::{account, batch, dkim, domain, recipient, stream, suppression, template},
     state::SharedState,
     web::{linked_file, unsubscribe},
     webhook,
@@ -66,7 +66,7 @@ const CURSOR: &str = "^[A-Za-z0-9_-]+$";
         (name = "dead letters", description = "Messages whose retries are exhausted."),
         (name = "templates", description = "Mail templates, stored in versions."),
         (name = "recipients", description = "Your optional directory of the people you write to."),
-        (name = "signing keys", description = "DKIM: keys that sign the mail of a domain."),
+        (name = "signing keys", description = "DKIM: keys that sign the mail of a domain, and what DNS says about your domains."),
         (name = "accounts", description = "The relays and providers that send your mail."),
         (name = "batches", description = "Mail that is suspended and activated together."),
         (name = "streams", description = "Named kinds of mail, which readers can unsubscribe from one by one."),
@@ -102,6 +102,9 @@ pub(crate) fn routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(message::operate::actions::retry))
         .routes(routes!(message::operate::actions::reschedule))
         .routes(routes!(message::operate::actions::resolve))
+        .routes(routes!(message::bulk::create, message::bulk::list))
+        .routes(routes!(message::bulk::show))
+        .routes(routes!(message::bulk::stop))
         .routes(routes!(overview::overview))
         .routes(routes!(session::sign_in, session::show, session::sign_out))
         .routes(routes!(dead_letter::list))
@@ -117,6 +120,9 @@ pub(crate) fn routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(dkim::show, dkim::delete))
         .routes(routes!(dkim::pause::activate))
         .routes(routes!(dkim::pause::suspend))
+        .routes(routes!(domain::list))
+        .routes(routes!(domain::check))
+        .routes(routes!(domain::delete))
         .routes(routes!(account::create, account::list))
         .routes(routes!(account::show, account::change::patch, account::change::put, account::delete))
         .routes(routes!(account::pause::suspend))

@@ -37,6 +37,18 @@ pub const MESSAGES: &str = "Examples:
   postway messages retry order-1 order-2
   postway messages raw order-1 > order-1.eml";
 
+/// `postway bulk`.
+pub const BULK: &str = "It says how many messages are meant and asks for that number; without a terminal it needs --yes. The server
+does it step by step, also when this command is interrupted.
+
+Examples:
+  postway bulk retry --status failed --error-code smtp_451 --dry-run     only say what would be done
+  postway bulk cancel --batch spring --waiting --yes
+  postway bulk resolve --held-by doubt --as resend
+  postway bulk suppress --outcome bounced --since 2030-01-25T00:00:00Z --note 'bounced in January'
+  postway bulk list
+  postway bulk stop 0192d3a4-5b6c-7d8e-9f01-23456789abcd";
+
 /// `postway sink`.
 pub const SINK: &str = "Examples:
   postway sink                                     on 127.0.0.1:2525

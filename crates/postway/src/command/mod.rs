@@ -10,6 +10,7 @@ mod authorize;
 mod backup;
 mod batches;
 mod bench;
+mod bulk;
 mod cleanup;
 mod completions;
 mod config;
@@ -24,6 +25,7 @@ mod inbound;
 mod inspect;
 mod keys;
 mod mailboxes;
+mod message_filter;
 mod messages;
 mod migrate;
 mod moving;
@@ -102,6 +104,9 @@ enum PostwayCommand {
     /// List and show messages, retry, cancel and resolve them
     #[command(subcommand, after_help = examples::MESSAGES)]
     Messages(messages::MessagesCommand),
+    /// Cancel, retry, reschedule, resolve or suppress all messages of a filter
+    #[command(subcommand, after_help = examples::BULK)]
+    Bulk(Box<bulk::BulkCommand>),
     /// List messages whose retries ran out, and replay them
     #[command(subcommand)]
     DeadLetters(dead_letters::DeadLettersCommand),
@@ -260,6 +265,7 @@ impl CommandLine {
             PostwayCommand::Serve(args) => Ok(Box::pin(serve::run(context.load()?, args)).await?),
             PostwayCommand::Send(args) => send::run(&context, *args).await,
             PostwayCommand::Messages(command) => messages::run(&context, command).await,
+            PostwayCommand::Bulk(command) => bulk::run(&context, *command).await,
             PostwayCommand::DeadLetters(command) => dead_letters::run(&context, command).await,
             PostwayCommand::Templates(command) => templates::run(&context, command).await,
             PostwayCommand::Recipients(command) => recipients::run(&context, command).await,

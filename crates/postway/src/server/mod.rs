@@ -8,6 +8,7 @@
 mod announce;
 mod build;
 mod database;
+mod domains;
 mod drain;
 mod http;
 mod inbound;

@@ -4,7 +4,7 @@ use postway_domain::oauth::OAuthOwner;
 
 use crate::{
     admin::{
-        accounts, audit, keys, oauth, scoped_suppressions, sessions, streams, suppressions, suspensions,
+        accounts, audit, bulk_actions, domain_checks, keys, oauth, scoped_suppressions, sessions, streams, suppressions, suspensions,
         tenants,
     },
     content::{dkim_keys, links, recipients, templates},
@@ -69,6 +69,14 @@ pub(crate) async fn change(
             streams::update(session, stream, *expected).await?
         }
         DirectoryChange::DeleteStream(tenant, id) => streams::delete(session, tenant, id).await?,
+        DirectoryChange::CreateBulkAction(action) => bulk_actions::create(session, action).await?,
+        DirectoryChange::StopBulkAction(tenant, id, at) => {
+            bulk_actions::stop(session, tenant, *id, *at).await?
+        }
+        DirectoryChange::PutDomainCheck(check) => domain_checks::put(session, check).await?,
+        DirectoryChange::DeleteDomainCheck(tenant, domain) => {
+            domain_checks::delete(session, tenant, domain).await?
+        }
         DirectoryChange::OpenCircuit(circuit) => suspensions::open_circuit(session, circuit).await?,
         DirectoryChange::CloseCircuit(key) => suspensions::close_circuit(session, key).await?,
         DirectoryChange::RedactAudit { tenant, target, digest } => {
@@ -120,6 +128,7 @@ pub(crate) async fn change(
             suppressions::forget(session, *now).await?;
             scoped_suppressions::forget(session, *now).await?;
             sessions::forget(session, *now).await?;
+            bulk_actions::forget(session, *now).await?;
             links::forget(session, *now).await?
         }
         DirectoryChange::ForgetUse(now, limit) => rate_limit::forget(session, *now, *limit).await?,

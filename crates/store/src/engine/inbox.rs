@@ -84,6 +84,7 @@ fn queue_of(job: &Job) -> JobQueue {
         Job::Prepare(_) => JobQueue::House(JobOwner::Preparation),
         Job::Report(_) => JobQueue::House(JobOwner::Reports),
         Job::Inbound(_) => JobQueue::House(JobOwner::Inbound),
+        Job::BulkStep(step) => JobQueue::House(JobOwner::Tenant(step.tenant.clone())),
         Job::Blobs(_) | Job::Retain(_) => JobQueue::House(JobOwner::Housekeeping),
         Job::Directory(job) => {
             let tenant = job.1.as_ref().and_then(|entry| entry.tenant.clone());

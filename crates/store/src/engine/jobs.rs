@@ -13,7 +13,7 @@ use crate::{
     error::StoreError,
     inbound, journal,
     queue::{
-        collapse, hand_over::HandOver, lease_conditions::LeaseConditions, packing::PackedMessage,
+        bulk_step, collapse, hand_over::HandOver, lease_conditions::LeaseConditions, packing::PackedMessage,
         preparation, rate_limit, transaction::WriteTransaction,
     },
     record::{
@@ -47,6 +47,7 @@ pub(super) async fn do_jobs<E: WriteTransaction>(
             | Job::Retain(_)
             | Job::Report(_)
             | Job::Inbound(_)
+            | Job::BulkStep(_)
             | Job::Ping => {}
         }
     }
@@ -93,6 +94,7 @@ pub(super) async fn do_jobs<E: WriteTransaction>(
             }
             Job::Report(job) => JobAnswer::Reported(reporting::write(engine, job).await?),
             Job::Inbound(job) => JobAnswer::Inbound(inbound::write(engine, job).await?),
+            Job::BulkStep(step) => JobAnswer::Advanced(bulk_step::advance(engine, step).await?),
             Job::Ping => {
                 engine.after().wrote = true;
                 write_probe::write(&mut *engine.session()?).await?;
@@ -184,6 +186,7 @@ fn question_of(jobs: &[&Job]) -> GateQuestion {
             | Job::Retain(_)
             | Job::Report(_)
             | Job::Inbound(_)
+            | Job::BulkStep(_)
             | Job::Ping => {}
         }
     }

@@ -39,7 +39,7 @@ use crate::{
     inbound::{InboundAnswer, InboundJob},
     queue::{collapse, hand_over::HandOver, packing::PackedMessage, transaction::WriteTransaction},
     record::{
-        Acceptance, AuditEntry, BlobName, ChangeResult, ClaimRequest, ClaimedMessage, DirectoryChange,
+        Acceptance, AuditEntry, BlobName, BulkStep, ChangeResult, ClaimRequest, ClaimedMessage, DirectoryChange,
         ErasureCounts, MessageChange, PrepareRequest, ToPrepare, WireCommit,
     },
     reporting::{ReportAnswer, ReportJob},
@@ -68,6 +68,8 @@ pub(crate) enum Job {
     Retain(RetainJob),
     Report(ReportJob),
     Inbound(InboundJob),
+    /// One by one, because each has messages of its own.
+    BulkStep(Box<BulkStep>),
     /// Writes nothing but a probe.
     Ping,
 }
@@ -83,6 +85,7 @@ pub(crate) enum JobAnswer {
     Retained(ErasureCounts),
     Reported(ReportAnswer),
     Inbound(InboundAnswer),
+    Advanced(Option<Vec<bool>>),
     Pinged,
 }
 
@@ -114,6 +117,7 @@ impl Job {
             Job::Retain(job) => job.messages(),
             Job::Report(job) => job.messages(),
             Job::Inbound(job) => job.messages(),
+            Job::BulkStep(step) => step.changes.len() + step.suppressed.len() + 1,
             Job::Directory(..) | Job::Blobs(..) | Job::Ping => 1,
         }
     }
@@ -131,6 +135,7 @@ impl Job {
             | Job::Blobs(..)
             | Job::Retain(_)
             | Job::Report(_)
+            | Job::BulkStep(_)
             | Job::Ping => 0,
         }
     }

@@ -21,7 +21,7 @@ use crate::{
         transaction::WriteTransaction,
     },
     record::{
-        Acceptance, AuditEntry, BlobName, ChangeResult, ClaimRequest, ClaimedMessage, DirectoryChange,
+        Acceptance, AuditEntry, BlobName, BulkStep, ChangeResult, ClaimRequest, ClaimedMessage, DirectoryChange,
         ErasureCounts, MessageChange, NewMessage, PrepareRequest, ToPrepare, WireCommit,
     },
     reporting::{ReportAnswer, ReportJob},
@@ -199,6 +199,13 @@ impl Writers {
     pub async fn inbound(&self, job: InboundJob) -> Result<InboundAnswer, StoreError> {
         match self.ask(Job::Inbound(job)).await? {
             JobAnswer::Inbound(handled) => Ok(handled),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn advance_bulk_action(&self, step: BulkStep) -> Result<Option<Vec<bool>>, StoreError> {
+        match self.ask(Job::BulkStep(Box::new(step))).await? {
+            JobAnswer::Advanced(applied) => Ok(applied),
             _ => Err(mismatched()),
         }
     }

@@ -3,6 +3,7 @@
 //! The caller passes the time; the database's own clock is only ever compared. A method takes many items at
 //! once if its callers can have many.
 
+mod bulk_action;
 mod inbound;
 mod node;
 mod report;
@@ -18,6 +19,7 @@ use postway_domain::{
     oauth::{OAuthOwner, OAuthState},
 };
 
+pub use bulk_action::BulkActionStore;
 pub use inbound::InboundStore;
 pub use node::NodeStore;
 pub use report::{ReportStore, RetentionStore};
@@ -27,7 +29,7 @@ use crate::{
     error::StoreError,
     record::{
         Acceptance, AccountGate, AccountKey, AuditEntry, BatchRecord, BlobName, ChangeResult, ClaimRequest,
-        ClaimedMessage, DedupKind, DirectoryChange, FileLink, LimitUse, MessageBrief, MessageChange,
+        ClaimedMessage, DedupKind, DirectoryChange, DomainCheckRecord, FileLink, LimitUse, MessageBrief, MessageChange,
         MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, MessageSummary, NewMessage,
         OpenCircuit, PreparationState, PrepareRequest, QueueState, QueueStats, SendingRate, StalledMessage,
         StoreSpace, StoredBody, SuppressionRecord, SuspensionRecord, ToPrepare, WireCommit,
@@ -182,6 +184,20 @@ pub trait CatalogueStore: Send + Sync {
         tenant: Option<&TenantId>,
         domain: Option<&str>,
     ) -> Result<Vec<DkimKey>, StoreError>;
+
+    /// What the last checks of a tenant's domains found, by domain.
+    async fn domain_checks(
+        &self,
+        tenant: &TenantId,
+        limit: u32,
+    ) -> Result<Vec<DomainCheckRecord>, StoreError>;
+
+    /// The domains of all tenants whose last check is not later than `before`, the longest ago first.
+    async fn stale_domain_checks(
+        &self,
+        before: Time,
+        limit: u32,
+    ) -> Result<Vec<DomainCheckRecord>, StoreError>;
 
     /// A file that this message links to, found by its blob, even if the link has expired.
     async fn link(&self, uid: MessageUid, blob: &BlobName) -> Result<Option<FileLink>, StoreError>;
@@ -444,6 +460,7 @@ pub trait Store:
     + RetentionStore
     + InboundStore
     + StreamStore
+    + BulkActionStore
     + OperationStore
 {
 }
@@ -461,6 +478,7 @@ impl<T> Store for T where
         + RetentionStore
         + InboundStore
         + StreamStore
+        + BulkActionStore
         + OperationStore
 {
 }

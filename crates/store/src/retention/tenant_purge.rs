@@ -72,7 +72,9 @@ static OF_TENANT_MANY: [(SqlText, MultiRow); 11] = [
         MultiRow::new("DELETE FROM contact WHERE tenant = ? AND id IN (", 1, ")"),
     ),
 ];
-const OF_TENANT: [SqlText; 15] = [
+const OF_TENANT: [SqlText; 17] = [
+    SqlText::same("DELETE FROM bulk_action WHERE tenant = ?"),
+    SqlText::same("DELETE FROM domain_check WHERE tenant = ?"),
     SqlText::same("DELETE FROM stream WHERE tenant = ?"),
     SqlText::same("DELETE FROM oauth_state WHERE tenant = ?"),
     SqlText::same("DELETE FROM pace WHERE tenant = ?"),

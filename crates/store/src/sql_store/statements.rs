@@ -2,7 +2,7 @@
 
 use crate::{
     admin::{
-        accounts, audit, blocked, deleted_recipients, keys, oauth, scoped_suppressions, sessions, streams,
+        accounts, audit, blocked, bulk_actions, deleted_recipients, domain_checks, keys, oauth, scoped_suppressions, sessions, streams,
         suppressions, suspensions, tenants,
     },
     blob, content,
@@ -20,6 +20,8 @@ pub(crate) fn statements() -> Vec<SqlText> {
     let listed = [
         accounts::STATEMENTS,
         audit::STATEMENTS,
+        bulk_actions::STATEMENTS,
+        domain_checks::STATEMENTS,
         keys::STATEMENTS,
         oauth::STATEMENTS,
         suspensions::STATEMENTS,

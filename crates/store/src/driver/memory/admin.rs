@@ -9,6 +9,7 @@ use postway_domain::{
 };
 
 use super::{
+    bulk_actions::BulkTable,
     streams::{ScopedTable, StreamTable},
     tables::MemoryTables,
 };
@@ -32,6 +33,7 @@ pub(super) struct MemoryDirectory {
     pub(super) suppressions: BTreeMap<(TenantId, String), SuppressionRecord>,
     pub(super) scoped: ScopedTable,
     pub(super) streams: StreamTable,
+    pub(super) bulk: BulkTable,
     circuits: BTreeMap<AccountKey, OpenCircuit>,
     audit: Vec<AuditEntry>,
     pub(super) spent: BTreeMap<(AccountKey, LimitSpan, i64), i64>,
@@ -304,6 +306,12 @@ impl MemoryTables {
             DirectoryChange::CreateStream(stream) => directory.streams.create(stream),
             DirectoryChange::UpdateStream(stream, expected) => directory.streams.update(stream, expected),
             DirectoryChange::DeleteStream(tenant, id) => directory.streams.delete(tenant, id),
+            DirectoryChange::CreateBulkAction(action) => directory.bulk.create(action),
+            DirectoryChange::StopBulkAction(tenant, id, at) => directory.bulk.stop(tenant, id, at),
+            DirectoryChange::PutDomainCheck(check) => self.catalogue.put_check(check),
+            DirectoryChange::DeleteDomainCheck(tenant, domain) => {
+                self.catalogue.delete_check(tenant, domain)
+            }
             DirectoryChange::OpenCircuit(circuit) => {
                 let opened_at = directory.circuits.get(&circuit.key).map(|open| open.opened_at);
                 let opened_at = opened_at.unwrap_or(circuit.opened_at);
@@ -362,6 +370,7 @@ impl MemoryTables {
                 self.catalogue.forget_links(now);
                 directory.suppressions.retain(|_, one| one.expires_at.is_none_or(|at| at > now));
                 directory.scoped.forget(now);
+                directory.bulk.forget(now);
                 directory.ended_sessions.retain(|_, ends_at| *ends_at > now);
                 ChangeResult::Done
             }
@@ -428,6 +437,7 @@ impl MemoryTables {
         directory.suppressions.retain(|(of, _), _| of != tenant);
         directory.scoped.forget_tenant(tenant);
         directory.streams.forget_tenant(tenant);
+        directory.bulk.forget_tenant(tenant);
         directory.circuits.retain(|key, _| key.tenant != *tenant);
         directory.spent.retain(|(key, ..), _| key.tenant != *tenant);
         self.catalogue.forget_tenant(tenant);

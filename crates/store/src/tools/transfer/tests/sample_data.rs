@@ -12,7 +12,7 @@ use postway_domain::{
 use super::{inbound_data, reporting_data};
 use crate::{
     conformance::{
-        Shared, keys, limits, oauth, preparation, recipients,
+        Shared, bulk, keys, limits, oauth, preparation, recipients,
         sample::{self, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
         stage, streams,
         suppress::suppression,
@@ -233,6 +233,8 @@ async fn manage(store: &Shared) {
             streams::scoped(None, "*@nowhere.example", None),
         ]),
         DirectoryChange::CreateStream(streams::stream("news")),
+        DirectoryChange::CreateBulkAction(bulk::action(1)),
+        DirectoryChange::PutDomainCheck(bulk::check("example.org", 3)),
     ] {
         stage::direct(store, change).await;
     }
@@ -254,6 +256,8 @@ async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
         format!("{:?}", store.batches(tenant, None, 99).await.unwrap()),
         format!("{:?}", store.suppressions(tenant, None, 99).await.unwrap()),
         format!("{:?}", store.streams(tenant, None, 99).await.unwrap()),
+        format!("{:?}", store.bulk_actions(tenant, None, 99).await.unwrap()),
+        format!("{:?}", store.domain_checks(tenant, 99).await.unwrap()),
         format!("{:?}", store.scoped_suppressions(&own, None, 99).await.unwrap()),
         format!("{:?}", store.scoped_suppressions(&installation, None, 99).await.unwrap()),
         format!("{:?}", store.audit(Some(tenant), None, 99).await.unwrap()),
