@@ -8,7 +8,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 /// Where pictures are kept: in the target folder, for whoever wants to look.
-fn picture(name: &str) -> PathBuf {
+pub(crate) fn picture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("page").join(format!("{name}.png"))
 }
 

@@ -5,6 +5,7 @@ import { get, may, patch, post, url } from "../api.js";
 import { accountBody, accountFields } from "../part/account_fields.js";
 import { Badge, Switched } from "../part/badge.js";
 import { Button } from "../part/button.js";
+import { inWords } from "../part/controls.js";
 import { edit } from "../part/dialog.js";
 import { Icon } from "../part/icon.js";
 import { Loaded, useLoad } from "../part/load.js";
@@ -37,7 +38,8 @@ function Shown({ one, path, changed }) {
     });
   const modify = async () => {
     const save = (body) => patch(path, accountBody(body, one));
-    if (await edit({ title: `Change ${one.id}`, fields: accountFields(one), value: one, save })) changed();
+    const form = { title: `Change ${one.id}`, fields: accountFields(one), value: one, save, expert: true, trial: test };
+    if (await edit(form)) changed();
   };
   const turn = async () => {
     await post(`${path}/${one.suspended ? "activate" : "suspend"}`);
@@ -89,7 +91,7 @@ function Shown({ one, path, changed }) {
       limit("Used this hour", one.used?.hour, one.limits.per_hour),
       limit("Used today", one.used?.day, one.limits.per_day),
       ["Warm-up", one.warm_up && html`${one.warm_up.per_day.join(", ")} a day, from <${When} at=${one.warm_up.from} />`],
-      ["Tries after", one.retry.delays_s.map((seconds) => `${seconds} s`).join(", ")],
+      ["Tries after", one.retry.delays_s.map(inWords).join(", ")],
       ["Changed", html`<${When} at=${one.updated_at} />`],
     ]} />
   `;

@@ -14,7 +14,7 @@ const TONE = new Map(Object.entries(TONES).flatMap(([tone, words]) => words.spli
 
 /** `status` is a word of the API; `tone` where the word alone does not tell. */
 export const Badge = ({ status, tone }) =>
-  html`<span class=${`badge ${tone || TONE.get(status) ?? ""}`}>${String(status).replaceAll("_", " ")}</span>`;
+  html`<span class=${`badge ${(tone || TONE.get(status)) ?? ""}`}>${String(status).replaceAll("_", " ")}</span>`;
 
 /** Whether a message stays where it is until something or somebody lets it go. */
 export const isHeld = ({ status, held_by, due_at }) => held_by.length > 0 || (status === "in_doubt" && !due_at);

@@ -37,6 +37,13 @@ pub const MESSAGES: &str = "Examples:
   postway messages retry order-1 order-2
   postway messages raw order-1 > order-1.eml";
 
+/// `postway restore`.
+pub const RESTORE: &str = "Run it as the user of the server, while none runs. Nothing that is there is overwritten.
+
+Examples:
+  POSTWAY_DATA_DIR=/var/lib/postway postway restore /backup/monday --hold
+  postway tenants activate --all       # once it was looked at what would be sent again";
+
 /// `postway bulk`.
 pub const BULK: &str = "It says how many messages are meant and asks for that number; without a terminal it needs --yes. The server
 does it step by step, also when this command is interrupted.

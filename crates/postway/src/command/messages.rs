@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use postway_domain::MessageStatus;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -32,6 +32,7 @@ mod moving;
 mod nodes;
 mod outbox;
 mod recipients;
+mod restore;
 mod rules;
 mod scoped_suppressions;
 mod secrets;
@@ -190,6 +191,9 @@ enum PostwayCommand {
     /// Copy everything that a gateway on SQLite stores, while it runs
     #[command(after_help = examples::BACKUP)]
     Backup(backup::BackupArgs),
+    /// Make a data folder from a backup, for a gateway on SQLite
+    #[command(after_help = examples::RESTORE)]
+    Restore(restore::RestoreArgs),
     /// Show or apply the database's migrations, or copy everything to another database
     #[command(subcommand)]
     Migrate(migrate::MigrateCommand),
@@ -295,6 +299,7 @@ impl CommandLine {
             PostwayCommand::Sink(args) => sink::run(&context, args).await,
             PostwayCommand::Bench(args) => Box::pin(bench::run(&context, *args)).await,
             PostwayCommand::Backup(args) => Box::pin(backup::run(&context, args)).await,
+            PostwayCommand::Restore(args) => Box::pin(restore::run(&context, args)).await,
             PostwayCommand::Migrate(command) => migrate::run(&context, command).await,
             PostwayCommand::Moving(command) => Box::pin(moving::run(&context, *command)).await,
             PostwayCommand::Views(command) => views::run(&context, command).await,

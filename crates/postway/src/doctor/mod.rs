@@ -23,7 +23,7 @@ mod tests;
 pub use checkup::{AREAS, CheckupState, CheckupSubject, DoctorCheckup, examine};
 pub use dns::{DnsLookup, SystemDns};
 pub use mailbox::judge as judge_mailbox;
-pub use report::{DnsRecord, DomainCheckState, DomainFinding, DomainReport};
+pub use report::{DomainCheckState, DomainFinding, DomainReport};
 
 use postway_domain::address::domain_to_ascii;
 

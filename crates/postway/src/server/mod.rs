@@ -24,7 +24,7 @@ mod self_signed;
 pub mod shutdown;
 mod start;
 mod submission;
-mod suspend_all;
+pub mod suspend_all;
 pub mod telemetry;
 
 use anyhow::Context as _;

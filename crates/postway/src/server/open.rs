@@ -123,7 +123,7 @@ pub async fn open_store(
     let membership = database::while_away(&config.database, async || {
         create_default_tenant(&*store, clock.now()).await?;
         if suspends {
-            let tenants = suspend_all::suspend_all(&*store, clock.now()).await?;
+            let tenants = suspend_all::suspend_all(&*store, suspend_all::ACTOR, clock.now()).await?;
             tracing::warn!(
                 tenants,
                 "tenants were suspended by --hold; their mail waits until they are activated"
