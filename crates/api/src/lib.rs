@@ -39,9 +39,9 @@ pub use message::bulk::BulkWorker;
 pub use message::operate::transition::{OperatorAction, change as operator_change};
 pub use observe::metrics::{MetricsAccess, MetricsKey};
 pub use openapi::document;
-pub use outgoing::domain::check::{DnsFinding, DnsRecordView, DomainChecker, DomainProbe, DomainUse};
 pub use outgoing::account::probe::{AccountProbe, ProbeStep};
 pub use outgoing::account::unopened::UnopenedSecrets;
+pub use outgoing::domain::check::{DnsFinding, DnsRecordView, DomainChecker, DomainProbe, DomainUse};
 pub use state::ApiState;
 pub use webhook::probe::WebhookTest;
 

@@ -56,6 +56,8 @@ pub struct ApiState {
     pub compat: CompatConfig,
     /// How long reported messages are kept when their tenant sets nothing.
     pub report_retention: Duration,
+    /// Whether programs of this machine need no key, as in `postway dev`.
+    pub opens_to_this_machine: bool,
 }
 
 /// The state as handlers see it: [`ApiState`] and the caches of this crate.
@@ -73,6 +75,7 @@ pub(crate) struct AppState {
     pub(crate) outbox: Arc<OutboxStatusApi>,
     pub(crate) inbound: Arc<dyn InboundProbe>,
     pub(crate) report_retention: Duration,
+    pub(crate) opens_to_this_machine: bool,
     pub(crate) key_cache: KeyCache,
     pub(crate) ended_sessions: EndedSessions,
     pub(crate) audit_ids: AuditIdSource,
@@ -102,6 +105,7 @@ impl AppState {
             outbox,
             inbound,
             report_retention,
+            opens_to_this_machine,
             ..
         } = state;
         let (key_cache, tenants) = (KeyCache::default(), KnownTenants::default());
@@ -120,6 +124,7 @@ impl AppState {
             outbox,
             inbound,
             report_retention,
+            opens_to_this_machine,
             key_cache,
             ended_sessions: EndedSessions::default(),
             audit_ids: AuditIdSource::default(),

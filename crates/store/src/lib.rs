@@ -41,8 +41,8 @@ pub use durable_write::until_durable;
 pub use error::StoreError;
 pub use nodes::liveness::{self as roster, LivenessRoster};
 pub use port::{
-    BlobNameStore, BulkActionStore, CatalogueStore, DirectoryStore, InboundStore, IntakeStore, NodeStore, OperationStore,
-    PreparationStore, Read, ReportStore, RetentionStore, Store, StreamStore, WorkStore,
+    BlobNameStore, BulkActionStore, CatalogueStore, DirectoryStore, InboundStore, IntakeStore, NodeStore,
+    OperationStore, PreparationStore, Read, ReportStore, RetentionStore, Store, StreamStore, WorkStore,
 };
 pub use queue::hand_over as handover;
 pub use reading::blocked_by::{self as holds, MessageBlockers};

@@ -1,6 +1,6 @@
 //! Bulk actions on the real binary: killed in the middle, asked for from the command line, stopped.
 
-use postway_e2e::{Gateway, eventually, events_of, mail_with, text};
+use postway_e2e::{Gateway, events_of, eventually, mail_with, text};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -45,7 +45,10 @@ async fn a_killed_gateway_goes_on_with_its_bulk_actions() -> anyhow::Result<()> 
     }
     gateway.launch(&[]).await?;
     let done = ended(&gateway, &id).await?;
-    assert_eq!((&done["state"], &done["changed"], &done["skipped"]), (&json!("finished"), &json!(MAILS), &json!(0)));
+    assert_eq!(
+        (&done["state"], &done["changed"], &done["skipped"]),
+        (&json!("finished"), &json!(MAILS), &json!(0))
+    );
     for n in [0, 99, 100, 101, 250, MAILS - 1] {
         let message = gateway.message(&format!("mail-{n}")).await?;
         assert_eq!(message["status"], "cancelled");
@@ -54,7 +57,8 @@ async fn a_killed_gateway_goes_on_with_its_bulk_actions() -> anyhow::Result<()> 
     let stats = gateway.get("/v1/stats").await?;
     assert_eq!(stats["by_status"]["cancelled"], MAILS, "{stats}");
     let audit = gateway.get("/v1/audit?limit=100").await?;
-    let ends = audit["data"].as_array().into_iter().flatten().filter(|one| one["action"] == "bulk_action.finish");
+    let ends =
+        audit["data"].as_array().into_iter().flatten().filter(|one| one["action"] == "bulk_action.finish");
     assert_eq!(ends.count(), 1, "its end is recorded once");
     Ok(())
 }

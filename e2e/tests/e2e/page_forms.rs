@@ -31,7 +31,9 @@ async fn an_account_is_filled_in_saved_and_tested() -> anyhow::Result<()> {
     browser.type_into("dialog input[name=id]", "relay-7").await?;
     browser.run(&choose("dialog select[name=relay]", "gmail")).await?;
     let host = "return document.querySelector('dialog input[name=host]').value";
-    browser.wait_until("the host of the preset", &host.replace("return ", "return 'smtp.gmail.com' === ")).await?;
+    browser
+        .wait_until("the host of the preset", &host.replace("return ", "return 'smtp.gmail.com' === "))
+        .await?;
     browser.wait_for_text("An app password of the Google account").await?;
     // A fallback is one of the accounts there are.
     browser
@@ -45,7 +47,8 @@ async fn an_account_is_filled_in_saved_and_tested() -> anyhow::Result<()> {
     // All of it as JSON, which is sent as it stands.
     browser.click("As JSON").await?;
     browser.wait_for_text("All of it as JSON").await?;
-    let body = json!({"id": "relay-7", "kind": "smtp", "host": "127.0.0.1", "port": sink.port(), "tls": "none"});
+    let body =
+        json!({"id": "relay-7", "kind": "smtp", "host": "127.0.0.1", "port": sink.port(), "tls": "none"});
     let write = format!(
         "const field = document.querySelector('dialog textarea[name=json]'); field.value = JSON.stringify({body});
         field.dispatchEvent(new Event('input', {{ bubbles: true }}))"
@@ -97,9 +100,7 @@ async fn events_are_boxes_and_a_rule_is_made_of_rows() -> anyhow::Result<()> {
     browser.type_into("dialog .row input[aria-label='What it is compared with']", "order").await?;
     browser.type_into("dialog .row input[aria-label=Addresses]", "orders@example.com").await?;
     browser.click("Add an action").await?;
-    browser
-        .run(&choose("dialog .row[aria-label='Action 2'] select", "stop"))
-        .await?;
+    browser.run(&choose("dialog .row[aria-label='Action 2'] select", "stop")).await?;
     is_accessible(&browser, "the form of a rule").await?;
     browser.screenshot(&picture("form-rule")).await?;
     browser.click("Create").await?;

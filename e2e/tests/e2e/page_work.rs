@@ -54,7 +54,11 @@ async fn nothing_is_chosen_and_what_cannot_be_undone_is_typed() -> anyhow::Resul
     browser.wait_for_text("2 done, 0 left as they were").await?;
     browser.click("Done").await?;
     let stats = gateway.get("/v1/stats").await?;
-    assert_eq!((&stats["by_status"]["cancelled"], &stats["by_status"]["ready"]), (&json!(2), &json!(1)), "{stats}");
+    assert_eq!(
+        (&stats["by_status"]["cancelled"], &stats["by_status"]["ready"]),
+        (&json!(2), &json!(1)),
+        "{stats}"
+    );
     go(&browser, &gateway, "bulk-actions").await?;
     browser.wait_for_text("2 selected").await?;
     browser.wait_for_text("finished").await?;

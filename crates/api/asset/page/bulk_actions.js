@@ -37,6 +37,7 @@ export default () => html`<${Resource}
   what="bulk action"
   path="/v1/bulk-actions"
   live=${LIVE_MS}
+  rowKey=${({ id }) => id}
   at=${({ id }) => url`/v1/bulk-actions/${id}`}
   columns=${[
     { head: "State", cell: (one) => html`<${Badge} status=${one.state} tone=${one.state === "stopped" && "warn"} />` },

@@ -151,12 +151,8 @@ export default function Messages({ query }) {
   const [turn, setTurn] = useState(0);
   const [found, setFound] = useState({});
   const [picked, setPicked] = useState(new Set());
-  const pick = (uid, isPicked) => {
-    const next = new Set(picked);
-    if (isPicked) next.add(uid);
-    else next.delete(uid);
-    setPicked(next);
-  };
+  const pick = (uid, isPicked) =>
+    setPicked((before) => new Set(isPicked ? [...before, uid] : [...before].filter((other) => other !== uid)));
   const again = () => setTurn((n) => n + 1);
   const accounts = useLoad((signal) => get("/v1/accounts", {}, signal));
   const known = new Set([...(accounts.data?.data ?? []).map(({ id }) => id), query.account].filter(Boolean));

@@ -85,7 +85,7 @@ function Bulk({ filter, ids, close, dismiss }) {
   return html`
     ${!ids && html`<p>${names.length ? html`Filter: ${names.map(([name, value]) => html`<code>${name}=${value}</code> `)}`
       : "No filter is set: this is about every message of the tenant."}</p>`}
-    <div class="fields">
+    <form class="fields" onSubmit=${(event) => event.preventDefault()}>
       <${Field} id="bulk-action" name="action" label="Action" kind="choice" wide value=${action} onInput=${setAction}
         options=${ACTIONS()} />
       ${action === "resolve" && html`<${Field} id="bulk-outcome" name="outcome" label="What became of it" kind="choice" wide
@@ -94,7 +94,7 @@ function Bulk({ filter, ids, close, dismiss }) {
         onInput=${setAt} />`}
       ${action === "suppress" && html`<${Field} id="bulk-note" name="note" label="Note" value=${note} onInput=${setNote}
         hint=${conditions.outcome ? `Only recipients whose mail ${conditions.outcome}.` : "All recipients of these messages."} />`}
-    </div>
+    </form>
     <div role="status" class="plan">${error ? "" : !isReady ? "" : plan ? html`<${Plan} plan=${plan} action=${action} />`
       : html`<p>Counting…</p>`}</div>
     ${error && html`<p class="error" role="alert">${error.message}${error.details?.map(({ message }) => html` ${message}.`)}</p>`}
@@ -114,7 +114,7 @@ const Plan = ({ plan, action }) => html`
   <p><strong>${count(plan.changed)}${plan.or_more ? " or more" : ""}</strong> of ${count(plan.matching)}
     ${" "}${plan.matching === 1 ? "message" : "messages"}${plan.skipped > 0 && html`; ${count(plan.skipped)} stay as they are, because
     ${" "}${DOES[action].toLowerCase()} does not fit their state`}.</p>
-  ${plan.by_status.length > 0 && html`<ul class="counts">${plan.by_status.map(({ status, changed, messages }) =>
+  ${plan.by_status.length > 0 && html`<ul class="counts">${[...plan.by_status].sort((one, other) => Number(other.changed) - Number(one.changed)).map(({ status, changed, messages }) =>
     html`<li><${Badge} status=${status} /> ${count(messages)}${!changed && html` <span class="muted small">left</span>`}</li>`)}</ul>`}
 `;
 

@@ -81,7 +81,7 @@ const CURSOR: &str = "^[A-Za-z0-9_-]+$";
 )]
 struct DocumentPreface;
 
-/// Every route with its documentation. Three have none: the style sheet, and the two paths that are calls for
+/// Every route with its documentation. Four have none: the style sheet, the script, and the two paths that are calls for
 /// POST but may be a client's message id for GET.
 pub(crate) fn routes() -> OpenApiRouter<SharedState> {
     OpenApiRouter::with_openapi(DocumentPreface::openapi())
@@ -191,6 +191,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(openapi_json))
         .routes(routes!(docs_page::docs))
         .route("/docs/style.css", get(docs_page::style))
+        .route("/docs/script.js", get(docs_page::script))
         .route("/v1/messages/batch", get(message::read::show::show_named_batch))
         .route("/v1/messages/raw", get(message::read::show::show_named_raw))
 }

@@ -76,10 +76,7 @@ fn lists() -> Vec<WordList> {
             used_by: &["Recipient.status"],
         },
         WordList { words: BulkActionView::states().collect(), used_by: &["BulkAction.state"] },
-        list(
-            &["cancel", "retry", "reschedule", "resolve", "suppress"],
-            &["BulkActionRequest.action"],
-        ),
+        list(&["cancel", "retry", "reschedule", "resolve", "suppress"], &["BulkActionRequest.action"]),
         list(&["sent", "failed", "resend"], &["BulkActionRequest.outcome"]),
         list(&STATES, &["DnsFinding.state"]),
         list(&["to", "cc", "bcc"], &["Recipient.kind"]),

@@ -8,10 +8,7 @@ use postway_store::{
 };
 use serde_json::{Value, json};
 
-use crate::{
-    isolation::do_bulk_actions,
-    support::Api,
-};
+use crate::{isolation::do_bulk_actions, support::Api};
 
 const BULK: &str = "/v1/bulk-actions";
 const DRY: &str = "/v1/bulk-actions?dry_run=true";
@@ -46,7 +43,8 @@ async fn with_ready(messages: usize) -> Api {
 #[tokio::test]
 async fn a_plan_changes_nothing_and_the_work_does_what_it_said() {
     let api = with_ready(3).await;
-    api.stored("late", MessageState::Scheduled(ScheduleReason::SendAt), &[("ada@example.net", Pending)]).await;
+    api.stored("late", MessageState::Scheduled(ScheduleReason::SendAt), &[("ada@example.net", Pending)])
+        .await;
     api.stored("gone", MessageState::Sent, &[("ada@example.net", Sent)]).await;
     let all = json!({"action": "cancel", "filter": {}, "at_most": 5});
     let plan = api.post(DRY, all.clone()).await.ok(200);
@@ -110,7 +108,10 @@ async fn two_workers_at_once_do_each_message_once() {
     };
     tokio::join!(work(), work());
     let ended = shown(&api, &id).await;
-    assert_eq!((&ended["state"], &ended["changed"], &ended["skipped"]), (&json!("finished"), &json!(250), &json!(0)));
+    assert_eq!(
+        (&ended["state"], &ended["changed"], &ended["skipped"]),
+        (&json!("finished"), &json!(250), &json!(0))
+    );
 }
 
 #[tokio::test]
@@ -137,14 +138,20 @@ async fn selected_messages_are_named_by_either_id() {
     let id = begin(&api, body).await;
     do_bulk_actions(&api).await;
     let ended = shown(&api, &id).await;
-    assert_eq!((&ended["selected"], &ended["changed"], &ended["filter"]), (&json!(2), &json!(2), &Value::Null));
+    assert_eq!(
+        (&ended["selected"], &ended["changed"], &ended["filter"]),
+        (&json!(2), &json!(2), &Value::Null)
+    );
     assert_eq!(status(&api, "m-2").await, "ready");
     let unknown = json!({"action": "cancel", "ids": ["m-2", "nobody"]});
     assert_eq!(api.post(BULK, unknown).await.wrong_fields(), ["ids[1]"]);
     // A search that names one message.
     let id = begin(&api, json!({"action": "cancel", "filter": {"q": "m-2"}})).await;
     do_bulk_actions(&api).await;
-    assert_eq!((shown(&api, &id).await["changed"].clone(), status(&api, "m-2").await), (json!(1), json!("cancelled")));
+    assert_eq!(
+        (shown(&api, &id).await["changed"].clone(), status(&api, "m-2").await),
+        (json!(1), json!("cancelled"))
+    );
 }
 
 #[tokio::test]
@@ -170,7 +177,8 @@ async fn each_action_does_what_it_does_to_one_message() {
     begin(&api, suppress).await;
     do_bulk_actions(&api).await;
     let listed = api.get("/v1/suppressions").await.ok(200);
-    let addresses: Vec<&Value> = listed["data"].as_array().unwrap().iter().map(|one| &one["address"]).collect();
+    let addresses: Vec<&Value> =
+        listed["data"].as_array().unwrap().iter().map(|one| &one["address"]).collect();
     assert_eq!(addresses, ["ada@example.net", "cy@example.net"]);
     assert_eq!(listed["data"][0]["note"], "in bulk");
 }
@@ -205,7 +213,10 @@ async fn a_filter_by_what_blocks_follows_it() {
     let activate = DirectoryChange::Activate("default".parse().unwrap(), SuspensionScope::Tenant);
     api.store.change(activate, None).await.unwrap();
     do_bulk_actions(&api).await;
-    assert_eq!((shown(&api, &id).await["changed"].clone(), status(&api, "m-0").await), (json!(0), json!("ready")));
+    assert_eq!(
+        (shown(&api, &id).await["changed"].clone(), status(&api, "m-0").await),
+        (json!(0), json!("ready"))
+    );
 }
 
 #[tokio::test]

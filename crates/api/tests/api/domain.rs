@@ -64,7 +64,9 @@ async fn what_is_right_stays_so_until_a_check_finds_otherwise() {
     let later = check(&api, "shop.example").await;
     assert_eq!(later["right_since"], right["right_since"]);
     assert_eq!(later["checked_at"], "2023-11-14T23:13:20.000Z");
-    for (domain, state) in [("missing.example", "missing"), ("wrong.example", "wrong"), ("unknown.example", "unknown")] {
+    for (domain, state) in
+        [("missing.example", "missing"), ("wrong.example", "wrong"), ("unknown.example", "unknown")]
+    {
         let checked = check(&api, domain).await;
         assert_eq!((&checked["state"], &checked["right_since"]), (&json!(state), &Value::Null));
     }
@@ -87,8 +89,7 @@ async fn checks_are_repeated() {
         check(&api, &format!("d{n}.example")).await;
         api.clock.forward_ms(1_000);
     }
-    let checker =
-        DomainChecker::new(api.store.clone(), api.clock.clone(), std::sync::Arc::new(Dns));
+    let checker = DomainChecker::new(api.store.clone(), api.clock.clone(), std::sync::Arc::new(Dns));
     assert!(!checker.round().await.unwrap());
     api.clock.forward_ms(6 * 60 * 60 * 1_000);
     assert!(checker.round().await.unwrap(), "a full round is followed by another");

@@ -12,8 +12,8 @@ use axum::{
 };
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use postway_api::{
-    AccountProbe, AdminKey, ApiState, CompatConfig, DnsFinding, DomainChecker, DomainProbe, DomainUse, InboundProbe, MailboxStep, MetricsAccess, MetricsKey,
-    ProbeStep, RuleTrial, WebhookTest,
+    AccountProbe, AdminKey, ApiState, CompatConfig, DnsFinding, DomainChecker, DomainProbe, DomainUse,
+    InboundProbe, MailboxStep, MetricsAccess, MetricsKey, ProbeStep, RuleTrial, WebhookTest,
 };
 use postway_domain::{
     Account, AccountLimits, AccountSettings, Clock, EventKind, Incarnation, Lane, LeaseToken,
@@ -256,6 +256,7 @@ impl Api {
             inbound: Arc::new(Trials),
             compat,
             report_retention: std::time::Duration::from_secs(604_800),
+            opens_to_this_machine: false,
         };
         Self { router: postway_api::router(state), store, clock, recorder }
     }

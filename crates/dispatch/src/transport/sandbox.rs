@@ -179,7 +179,9 @@ mod tests {
     /// Somebody's real address is captured like any other.
     #[test]
     fn only_domains_that_nobody_owns_play() {
-        for address in ["refused@shop.com", "doubt@notexample.com", "ada+refused@a.test", "refusedx@a.test", "refused"] {
+        for address in
+            ["refused@shop.com", "doubt@notexample.com", "ada+refused@a.test", "refusedx@a.test", "refused"]
+        {
             assert_eq!(PlayedFault::of(address), None, "{address}");
         }
         assert_eq!(PlayedFault::of("FULL@Example.ORG"), Some(PlayedFault::Full));

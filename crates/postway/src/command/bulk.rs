@@ -22,8 +22,20 @@ use crate::cli::pages::{self, PageArgs};
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 const COLUMNS: [&str; 7] = ["id", "state", "action", "expected", "changed", "skipped", "created_at"];
 const FIELDS: [&str; 14] = [
-    "id", "state", "action", "outcome", "send_at", "note", "filter", "selected", "expected", "changed", "skipped",
-    "actor", "created_at", "ended_at",
+    "id",
+    "state",
+    "action",
+    "outcome",
+    "send_at",
+    "note",
+    "filter",
+    "selected",
+    "expected",
+    "changed",
+    "skipped",
+    "actor",
+    "created_at",
+    "ended_at",
 ];
 
 #[derive(Debug, Subcommand)]
@@ -178,11 +190,7 @@ fn confirm(output: CommandOutput, action: &str, plan: &Value, matching: u64) -> 
 }
 
 /// The bulk action when it has ended.
-async fn wait(
-    client: &ApiClient,
-    output: CommandOutput,
-    mut action: Value,
-) -> Result<Value, CommandFailure> {
+async fn wait(client: &ApiClient, output: CommandOutput, mut action: Value) -> Result<Value, CommandFailure> {
     let id = field(&action, "id");
     let is_shown = !output.is_json() && std::io::stderr().is_terminal();
     while action["state"] == "running" {

@@ -18,6 +18,16 @@ Examples:
   postway serve --hold          # on a restored backup: nothing is sent until `postway tenants activate`
   POSTWAY_DATA_DIR=/var/lib/postway POSTWAY_HTTP_LISTEN=127.0.0.1:9000 postway serve";
 
+/// `postway dev`.
+pub const DEV: &str = "Point an application's SMTP settings at 127.0.0.1:1025, without login, and read its mail at http://127.0.0.1:8025.
+Addresses like refused@shop.test, deferred@shop.test and doubt@shop.test fail as their names say.
+
+Examples:
+  postway dev --open
+  postway dev --smtp 2525 --http 8080 --data-dir ./mail
+  curl http://127.0.0.1:8025/v1/messages -H 'Content-Type: application/json' \\
+    -d '{\"from\":\"a@example.com\",\"to\":\"b@example.net\",\"subject\":\"Hi\",\"text\":\"Hi\"}'";
+
 /// `postway send`.
 pub const SEND: &str = "Examples:
   postway send --from 'Shop <shop@example.com>' --to ada@example.net --subject Hello --text 'Hi.' --wait
@@ -38,7 +48,8 @@ pub const MESSAGES: &str = "Examples:
   postway messages raw order-1 > order-1.eml";
 
 /// `postway restore`.
-pub const RESTORE: &str = "Run it as the user of the server, while none runs. Nothing that is there is overwritten.
+pub const RESTORE: &str =
+    "Run it as the user of the server, while none runs. Nothing that is there is overwritten.
 
 Examples:
   POSTWAY_DATA_DIR=/var/lib/postway postway restore /backup/monday --hold

@@ -16,6 +16,7 @@ mod completions;
 mod config;
 mod contacts;
 mod dead_letters;
+mod dev;
 mod dkim;
 mod doctor;
 mod events;
@@ -99,6 +100,9 @@ enum PostwayCommand {
     /// Run the server
     #[command(after_help = examples::SERVE)]
     Serve(serve::ServeArgs),
+    /// Run a server for development: SMTP and HTTP on this machine without keys, all mail captured
+    #[command(after_help = examples::DEV)]
+    Dev(dev::DevArgs),
     /// Hand over one mail
     #[command(after_help = examples::SEND)]
     Send(Box<send::SendArgs>),
@@ -256,7 +260,7 @@ impl CommandContext {
 impl CommandLine {
     /// Whether this runs the server, which uses all cores.
     pub fn is_server(&self) -> bool {
-        matches!(self.command, None | Some(PostwayCommand::Serve(_)))
+        matches!(self.command, None | Some(PostwayCommand::Serve(_) | PostwayCommand::Dev(_)))
     }
 
     /// Runs the command.
@@ -267,6 +271,7 @@ impl CommandLine {
         let context = CommandContext { target, config_file, output: CommandOutput::new(json) };
         match self.command.unwrap_or(PostwayCommand::Serve(serve::ServeArgs::default())) {
             PostwayCommand::Serve(args) => Ok(Box::pin(serve::run(context.load()?, args)).await?),
+            PostwayCommand::Dev(args) => Box::pin(dev::run(args)).await,
             PostwayCommand::Send(args) => send::run(&context, *args).await,
             PostwayCommand::Messages(command) => messages::run(&context, command).await,
             PostwayCommand::Bulk(command) => bulk::run(&context, *command).await,

@@ -36,6 +36,7 @@ fn the_documented_forms_parse() {
         "postway messages list --waiting --subject order --error-code smtp_550",
         "postway messages retry m-1 m-2 m-3",
         "postway messages cancel -",
+        "postway dev --smtp 2525 --http 8080 --data-dir ./mail --open",
         "postway restore /backup/monday --hold",
         "postway bulk cancel --batch spring --waiting --yes",
         "postway bulk retry smtp_451 --status failed --dry-run",

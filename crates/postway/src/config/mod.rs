@@ -95,6 +95,8 @@ pub struct ServerConfig {
     pub log: LogSection,
     /// `[telemetry]`
     pub telemetry: TelemetrySection,
+    /// Whether this is `postway dev`: no setting, so that no file can open a server.
+    pub is_for_development: bool,
 }
 
 impl ServerConfig {
@@ -197,6 +199,7 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
         smtp: smtp?,
         log: log?,
         telemetry: telemetry?,
+        is_for_development: false,
     })
 }
 

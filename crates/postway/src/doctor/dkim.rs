@@ -31,7 +31,11 @@ async fn check_key(domain: &str, key: &ExpectedDkimKey, dns: &dyn DnsLookup) -> 
         Err(error) => return finding(DomainCheckState::Unknown).advice(error.to_string()),
     };
     let record = match records.as_slice() {
-        [] => return finding(DomainCheckState::Missing).advice(format!("add: {line}")).publish(&name, &key.record),
+        [] => {
+            return finding(DomainCheckState::Missing)
+                .advice(format!("add: {line}"))
+                .publish(&name, &key.record);
+        }
         [record] => record,
         several => {
             let advice = format!("there must be one record under {name}: remove all but\n{line}");

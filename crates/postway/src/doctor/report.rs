@@ -112,9 +112,7 @@ pub struct DomainReport {
 impl DomainReport {
     /// Whether nothing is missing or wrong, nor unknown.
     pub fn is_sound(&self) -> bool {
-        self.findings
-            .iter()
-            .all(|finding| finding.state.is_sound())
+        self.findings.iter().all(|finding| finding.state.is_sound())
     }
 }
 

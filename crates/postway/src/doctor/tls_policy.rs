@@ -53,7 +53,9 @@ impl Announcement {
         records.retain(|record| record.trim_start().starts_with(&begin));
         let advice = match records.as_slice() {
             [] => {
-                return finding(DomainCheckState::Absent).advice(self.absent).publish(&self.name, &self.record);
+                return finding(DomainCheckState::Absent)
+                    .advice(self.absent)
+                    .publish(&self.name, &self.record);
             }
             [record] if tags(record).is_some_and(|tags| tag(&tags, self.needs).is_some()) => {
                 return finding(DomainCheckState::Ok).found(record);

@@ -142,6 +142,7 @@ pub fn build(
         }),
         inbound: Arc::new(IncomingProbe { store: store.clone(), source: imap() }),
         report_retention: config.retention.reported,
+        opens_to_this_machine: config.is_for_development,
         compat: config.compat.clone(),
     });
     Ok(BuiltServer {

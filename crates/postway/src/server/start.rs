@@ -68,11 +68,8 @@ pub fn start(
         secret_key.clone(),
         stop_upkeep.clone(),
     ));
-    let domain_checks = tokio::spawn(domains::keep_checking(
-        built.domains,
-        membership.clone(),
-        stop_upkeep.clone(),
-    ));
+    let domain_checks =
+        tokio::spawn(domains::keep_checking(built.domains, membership.clone(), stop_upkeep.clone()));
     let dispatcher = Dispatcher::start(
         DispatchConfig {
             roster: membership.roster(),

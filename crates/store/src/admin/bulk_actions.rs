@@ -52,9 +52,8 @@ const STOP: SqlText = SqlText::same(
 );
 /// The most rows removed in one transaction; the rest waits for the next run.
 const FORGOTTEN_MAX: u32 = 500;
-const ENDED: SqlText = SqlText::same(
-    "SELECT tenant, id FROM bulk_action WHERE ended_at <= ? ORDER BY ended_at LIMIT ?",
-);
+const ENDED: SqlText =
+    SqlText::same("SELECT tenant, id FROM bulk_action WHERE ended_at <= ? ORDER BY ended_at LIMIT ?");
 const REMOVE: SqlText = SqlText::same("DELETE FROM bulk_action WHERE tenant = ? AND id = ?");
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[SqlText] =

@@ -109,10 +109,7 @@ pub async fn bulk_actions_read_back_whole_and_are_listed_from_the_latest(store: 
     for n in 1..=3 {
         create(store, action(n)).await;
     }
-    assert_eq!(
-        direct(store, DirectoryChange::CreateBulkAction(action(3))).await,
-        ChangeResult::Exists
-    );
+    assert_eq!(direct(store, DirectoryChange::CreateBulkAction(action(3))).await, ChangeResult::Exists);
     let theirs = BulkAction { tenant: other_tenant(), ..action(9) };
     create(store, theirs.clone()).await;
     assert_eq!(store.bulk_actions(&tenant(), None, 2).await.unwrap(), [action(3), action(2)]);

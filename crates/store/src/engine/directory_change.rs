@@ -4,8 +4,8 @@ use postway_domain::oauth::OAuthOwner;
 
 use crate::{
     admin::{
-        accounts, audit, bulk_actions, domain_checks, keys, oauth, scoped_suppressions, sessions, streams, suppressions, suspensions,
-        tenants,
+        accounts, audit, bulk_actions, domain_checks, keys, oauth, scoped_suppressions, sessions, streams,
+        suppressions, suspensions, tenants,
     },
     content::{dkim_keys, links, recipients, templates},
     error::StoreError,

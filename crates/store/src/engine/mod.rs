@@ -39,8 +39,8 @@ use crate::{
     inbound::{InboundAnswer, InboundJob},
     queue::{collapse, hand_over::HandOver, packing::PackedMessage, transaction::WriteTransaction},
     record::{
-        Acceptance, AuditEntry, BlobName, BulkStep, ChangeResult, ClaimRequest, ClaimedMessage, DirectoryChange,
-        ErasureCounts, MessageChange, PrepareRequest, ToPrepare, WireCommit,
+        Acceptance, AuditEntry, BlobName, BulkStep, ChangeResult, ClaimRequest, ClaimedMessage,
+        DirectoryChange, ErasureCounts, MessageChange, PrepareRequest, ToPrepare, WireCommit,
     },
     reporting::{ReportAnswer, ReportJob},
     retention::RetainJob,

@@ -21,8 +21,8 @@ use crate::{
         transaction::WriteTransaction,
     },
     record::{
-        Acceptance, AuditEntry, BlobName, BulkStep, ChangeResult, ClaimRequest, ClaimedMessage, DirectoryChange,
-        ErasureCounts, MessageChange, NewMessage, PrepareRequest, ToPrepare, WireCommit,
+        Acceptance, AuditEntry, BlobName, BulkStep, ChangeResult, ClaimRequest, ClaimedMessage,
+        DirectoryChange, ErasureCounts, MessageChange, NewMessage, PrepareRequest, ToPrepare, WireCommit,
     },
     reporting::{ReportAnswer, ReportJob},
     retention::RetainJob,

@@ -29,10 +29,10 @@ use crate::{
     error::StoreError,
     record::{
         Acceptance, AccountGate, AccountKey, AuditEntry, BatchRecord, BlobName, ChangeResult, ClaimRequest,
-        ClaimedMessage, DedupKind, DirectoryChange, DomainCheckRecord, FileLink, LimitUse, MessageBrief, MessageChange,
-        MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, MessageSummary, NewMessage,
-        OpenCircuit, PreparationState, PrepareRequest, QueueState, QueueStats, SendingRate, StalledMessage,
-        StoreSpace, StoredBody, SuppressionRecord, SuspensionRecord, ToPrepare, WireCommit,
+        ClaimedMessage, DedupKind, DirectoryChange, DomainCheckRecord, FileLink, LimitUse, MessageBrief,
+        MessageChange, MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, MessageSummary,
+        NewMessage, OpenCircuit, PreparationState, PrepareRequest, QueueState, QueueStats, SendingRate,
+        StalledMessage, StoreSpace, StoredBody, SuppressionRecord, SuspensionRecord, ToPrepare, WireCommit,
     },
     sql::durability::DurabilityRisk,
 };

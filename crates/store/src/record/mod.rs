@@ -28,8 +28,8 @@ pub use claim::{
     SendingPermit, StalledMessage,
 };
 pub use directory::{
-    AccountGate, AuditEntry, BatchRecord, ChangeResult, DirectoryChange, DomainCheckRecord, LimitUse, OpenCircuit,
-    SuppressionReason, SuppressionRecord, SuspensionRecord, SuspensionScope,
+    AccountGate, AuditEntry, BatchRecord, ChangeResult, DirectoryChange, DomainCheckRecord, LimitUse,
+    OpenCircuit, SuppressionReason, SuppressionRecord, SuspensionRecord, SuspensionScope,
 };
 pub use disk_space::StoreSpace;
 pub use inbound::{

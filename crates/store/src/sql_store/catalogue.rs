@@ -2,8 +2,7 @@
 
 use async_trait::async_trait;
 use postway_domain::{
-    DkimKey, KnownRecipient, MessageUid, RecipientId, RecipientKey, Template, TemplateName, TenantId,
-    Time,
+    DkimKey, KnownRecipient, MessageUid, RecipientId, RecipientKey, Template, TemplateName, TenantId, Time,
 };
 
 use super::SqlStore;

@@ -2,8 +2,8 @@
 
 use crate::{
     admin::{
-        accounts, audit, blocked, bulk_actions, deleted_recipients, domain_checks, keys, oauth, scoped_suppressions, sessions, streams,
-        suppressions, suspensions, tenants,
+        accounts, audit, blocked, bulk_actions, deleted_recipients, domain_checks, keys, oauth,
+        scoped_suppressions, sessions, streams, suppressions, suspensions, tenants,
     },
     blob, content,
     engine::write_probe,

@@ -25,14 +25,14 @@ use postway_store::record::{BulkAction, BulkActionState, ChangeResult, Directory
 use serde_json::json;
 
 pub use self::work::BulkWorker;
-pub(crate) use self::{
-    task::IDS_MAX,
-    view::{BulkActionList, BulkActionView, BulkPlanView},
-};
 use self::{
     slice::{BulkSlice, decide},
     task::{BulkRequest, BulkTask},
     view::{BulkActionRequest, BulkStatusCount},
+};
+pub(crate) use self::{
+    task::IDS_MAX,
+    view::{BulkActionList, BulkActionView, BulkPlanView},
 };
 use crate::{
     auth::{Manager, Reader, Sender},
@@ -148,7 +148,8 @@ pub(crate) async fn create(
         return Ok(Json(plan(&app, &action, &task, meant).await?).into_response());
     }
     if task.is_for_all() && at_most.is_none() {
-        let why = "is required with the filter `{}`, which means all messages: give the `matching` of a dry run";
+        let why =
+            "is required with the filter `{}`, which means all messages: give the `matching` of a dry run";
         return Err(ApiError::field("at_most", why));
     }
     let action = expecting(&app, action, meant).await?;
@@ -166,9 +167,7 @@ pub(crate) async fn create(
         Some(detail),
     );
     match app.store.change(DirectoryChange::CreateBulkAction(action.clone()), Some(entry)).await? {
-        ChangeResult::Done => {
-            Ok((StatusCode::ACCEPTED, Json(BulkActionView::from(action))).into_response())
-        }
+        ChangeResult::Done => Ok((StatusCode::ACCEPTED, Json(BulkActionView::from(action))).into_response()),
         ChangeResult::InUse => Err(ApiError::conflict(format!(
             "{} bulk actions are running already; wait for one of them, or stop it",
             BulkAction::RUNNING_MAX
@@ -199,9 +198,7 @@ async fn meant_by(
         let read = asked.search_in(&*app.store, tenant, app.clock.now()).await?;
         let one = one_by_key(&*app.store, tenant, read.key, read.maybe_id).await?;
         return Ok(match one {
-            Some(found) => {
-                MeantMessages::Selected(found.into_iter().map(|summary| summary.uid).collect())
-            }
+            Some(found) => MeantMessages::Selected(found.into_iter().map(|summary| summary.uid).collect()),
             None => MeantMessages::Matching(read.filter),
         });
     }
@@ -227,11 +224,7 @@ async fn meant_by(
 }
 
 /// The action with the messages that it is for, counted as far as counting goes.
-async fn expecting(
-    app: &AppState,
-    action: BulkAction,
-    meant: MeantMessages,
-) -> Result<BulkAction, ApiError> {
+async fn expecting(app: &AppState, action: BulkAction, meant: MeantMessages) -> Result<BulkAction, ApiError> {
     Ok(match meant {
         MeantMessages::Selected(uids) => {
             BulkAction { expected: uids.len() as i64, selected: uids, ..without_filter(action)? }
@@ -361,8 +354,7 @@ pub(crate) async fn stop(
         return Err(ApiError::forbidden("a bulk action needs a key with the scopes `send` and `read`"));
     }
     let tenant = &caller.tenant;
-    let entry =
-        app.audit(&caller.actor, Some(tenant), "bulk_action.stop", id.to_string(), &request_id, None);
+    let entry = app.audit(&caller.actor, Some(tenant), "bulk_action.stop", id.to_string(), &request_id, None);
     let change = DirectoryChange::StopBulkAction(tenant.clone(), id, app.clock.now());
     match app.store.change(change, Some(entry)).await? {
         ChangeResult::Done => find_action(&app, tenant, id).await.map(|action| Json(action.into())),

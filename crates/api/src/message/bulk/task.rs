@@ -149,8 +149,7 @@ pub(crate) fn read(body: Map<String, Value>, request_id: &str) -> Result<BulkReq
     if let Some(Err(faults)) = filter.as_ref().map(read_filter) {
         wrong.extend(faults);
     }
-    let task =
-        BulkTask { action, outcome, send_at, note, filter, request_id: request_id.to_owned() };
+    let task = BulkTask { action, outcome, send_at, note, filter, request_id: request_id.to_owned() };
     match wrong.is_empty() {
         true => Ok(BulkRequest { task, ids: ids.unwrap_or_default(), at_most }),
         false => Err(wrong),
@@ -204,7 +203,8 @@ mod tests {
 
     #[test]
     fn what_is_stored_reads_back() {
-        let filter = json!({"status": "failed", "waiting": true, "since": "2026-01-01T00:00:00Z", "tag": null});
+        let filter =
+            json!({"status": "failed", "waiting": true, "since": "2026-01-01T00:00:00Z", "tag": null});
         let read = read_json(json!({"action": "retry", "filter": filter, "at_most": 7})).unwrap();
         assert_eq!(read.at_most, Some(7));
         let stored = serde_json::to_string(&read.task).unwrap();

@@ -109,9 +109,9 @@ pub(crate) async fn use_of(
     let keys: Vec<(String, String)> =
         active.map(|key| (key.selector.clone(), signing::dns_record(key))).collect();
     let settings = store.tenant(tenant).await?.map(|tenant| tenant.settings);
-    let takes_bounces = settings.and_then(|settings| settings.bounce_domain).is_some_and(|bounces| {
-        super::normal_domain(&bounces) == domain
-    });
+    let takes_bounces = settings
+        .and_then(|settings| settings.bounce_domain)
+        .is_some_and(|bounces| super::normal_domain(&bounces) == domain);
     Ok(DomainUse { is_sender: !keys.is_empty() || !takes_bounces, keys })
 }
 

@@ -18,12 +18,7 @@ use postway_store::record::{ChangeResult, DirectoryChange, DomainCheckRecord};
 pub(crate) use self::view::{SendingDomainList, SendingDomainView};
 use crate::{
     auth::{Manager, Reader},
-    http::{
-        error::ApiError,
-        pagination::ListPart,
-        request_id::RequestId,
-        resource::path_parameter,
-    },
+    http::{error::ApiError, pagination::ListPart, request_id::RequestId, resource::path_parameter},
     state::{AppState, SharedState},
 };
 
@@ -43,7 +38,9 @@ path_parameter!(NamedDomain, "domain", |given| {
 
 fn no_domain(given: &str) -> ApiError {
     let shown: String = given.chars().take(NAME_BYTES_MAX).collect();
-    ApiError::not_found(format!("there is no domain `{shown}`; check it with POST /v1/domains/{{domain}}/check"))
+    ApiError::not_found(format!(
+        "there is no domain `{shown}`; check it with POST /v1/domains/{{domain}}/check"
+    ))
 }
 
 /// A domain as it is stored: in lower case, with A-labels. What is no domain stays as it is.

@@ -15,8 +15,8 @@ use super::server::ReachedServer;
 use super::{CHECK_MAX, CheckupFinding, CheckupState, TOGETHER, within};
 use crate::cli::output::{field, list};
 use crate::doctor::{
-    DnsLookup, DomainCheckState, DomainFinding, DomainOptions, DomainReport, ExpectedDkimKey, SystemDns, check_domain,
-    check_mx, in_dns,
+    DnsLookup, DomainCheckState, DomainFinding, DomainOptions, DomainReport, ExpectedDkimKey, SystemDns,
+    check_domain, check_mx, in_dns,
 };
 
 /// A name that every resolver knows; an answer without a record counts as well.

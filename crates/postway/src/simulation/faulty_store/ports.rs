@@ -11,8 +11,8 @@ use postway_domain::{
     oauth::{OAuthOwner, OAuthState},
 };
 use postway_store::{
-    BlobNameStore, BulkActionStore, CatalogueStore, DirectoryStore, InboundStore, NodeStore, OperationStore, PreparationStore,
-    Read, ReportStore, RetentionStore, StoreError, StreamStore, record::*,
+    BlobNameStore, BulkActionStore, CatalogueStore, DirectoryStore, InboundStore, NodeStore, OperationStore,
+    PreparationStore, Read, ReportStore, RetentionStore, StoreError, StreamStore, record::*,
 };
 
 use super::FaultyStore;

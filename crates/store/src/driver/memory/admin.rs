@@ -309,9 +309,7 @@ impl MemoryTables {
             DirectoryChange::CreateBulkAction(action) => directory.bulk.create(action),
             DirectoryChange::StopBulkAction(tenant, id, at) => directory.bulk.stop(tenant, id, at),
             DirectoryChange::PutDomainCheck(check) => self.catalogue.put_check(check),
-            DirectoryChange::DeleteDomainCheck(tenant, domain) => {
-                self.catalogue.delete_check(tenant, domain)
-            }
+            DirectoryChange::DeleteDomainCheck(tenant, domain) => self.catalogue.delete_check(tenant, domain),
             DirectoryChange::OpenCircuit(circuit) => {
                 let opened_at = directory.circuits.get(&circuit.key).map(|open| open.opened_at);
                 let opened_at = opened_at.unwrap_or(circuit.opened_at);
