@@ -1,4 +1,4 @@
-//! A name server for one zone: it answers over UDP what it was told, and that any other name does not exist.
+//! A name server for one zone: it answers over UDP with the records that were set; any other name does not exist.
 
 use std::{
     collections::BTreeMap,

@@ -16,7 +16,7 @@ async fn a_domain_is_set_up_as_the_page_says_and_then_right() -> anyhow::Result<
     let key = json!({"domain": "shop.example", "selector": "s1", "algorithm": "ed25519"});
     let key = gateway.post("/v1/dkim", key).await?;
     let browser = signed_in(&gateway, 1280, 900).await?;
-    // A domain that nobody has looked at is looked at.
+    // A domain that was never checked is checked at once.
     go(&browser, &gateway, "domains").await?;
     browser.wait_for_text("DKIM: missing").await?;
     browser.wait_for_text("v=spf1 mx ~all").await?;

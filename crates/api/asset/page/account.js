@@ -9,9 +9,10 @@ import { inWords } from "../part/controls.js";
 import { edit } from "../part/dialog.js";
 import { Icon } from "../part/icon.js";
 import { Loaded, useLoad } from "../part/load.js";
+import { Past } from "../part/past.js";
 import { showSteps } from "../part/steps.js";
 import { Facts } from "../part/table.js";
-import { When, count } from "../part/time.js";
+import { Moment, When, count } from "../part/time.js";
 import { toast } from "../part/toast.js";
 import { link } from "../route.js";
 
@@ -94,5 +95,36 @@ function Shown({ one, path, changed }) {
       ["Tries after", one.retry.delays_s.map(inWords).join(", ")],
       ["Changed", html`<${When} at=${one.updated_at} />`],
     ]} />
+    <section class="card"><h2>Last 24 hours, by hour</h2><${Past} label="Last 24 hours, by hour" hours=${24} account=${one.id} /></section>
+    <${Standing} account=${one.id} />
   `;
+}
+
+const STANDS = [
+  ["waiting", { waiting: true }],
+  ["in doubt", { status: "in_doubt" }],
+  ["failed", { status: "failed" }],
+  ["bounced", { outcome: "bounced" }],
+];
+const ERRORS = 5;
+
+/** How its mail stands, each figure with its messages, and why the latest failed. */
+function Standing({ account }) {
+  const now = useLoad(
+    async (signal) => {
+      const asked = STANDS.map(([, filter]) => get("/v1/messages", { ...filter, account, limit: ERRORS, count: true }, signal));
+      return Promise.all(asked);
+    },
+    [account],
+    15_000,
+  );
+  if (!now.data) return null;
+  const failed = now.data[2].data;
+  return html`<section class="card"><h2>Its mail now</h2>
+    <ul class="counts">${STANDS.map(([name, filter], place) => html`<li><a href=${link("messages", { ...filter, account })}>${name}
+      ${" "}<strong>${count(now.data[place].count?.messages ?? 0)}${now.data[place].count?.or_more ? "+" : ""}</strong></a></li>`)}</ul>
+    ${failed.length > 0 && html`<h3>Latest failures</h3><ul class="findings">${failed.map((message) => html`<li class="check">
+      <a href=${link(`messages/${message.uid}`)}>${message.subject || message.id}</a> <span class="muted">${message.reason}</span>
+      <${Moment} at=${message.failed_at} /></li>`)}</ul>`}
+  </section>`;
 }

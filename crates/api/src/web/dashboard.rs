@@ -89,6 +89,7 @@ const FILES: &[(&str, &[u8])] = files![
     "part/mail.js",
     "part/mail_checks.js",
     "part/message_acts.js",
+    "part/past.js",
     "part/resource.js",
     "part/rule_rows.js",
     "part/spelling.js",

@@ -183,7 +183,7 @@ async fn each_action_does_what_it_does_to_one_message() {
     assert_eq!(listed["data"][0]["note"], "in bulk");
 }
 
-/// Everything of a tenant is named on purpose, and what has changed since is looked at again.
+/// Everything of a tenant is named on purpose, and what has changed since is refused.
 #[tokio::test]
 async fn more_than_was_meant_is_refused() {
     let api = with_ready(3).await;

@@ -67,7 +67,7 @@ pub struct ServerConfig {
     pub allow_private_targets: Vec<NetworkPrefix>,
     /// The URL under which readers of mail reach this gateway, for links to large files.
     pub public_url: Option<String>,
-    /// The name server that checks of domains ask; that of the system if there is none.
+    /// The name server that checks of domains ask; without it, that of the system.
     pub dns_server: Option<SocketAddr>,
     /// `[database]`
     pub database: DatabaseConfig,

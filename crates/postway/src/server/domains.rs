@@ -14,7 +14,7 @@ use crate::{
 
 /// The duty of repeating checks.
 const DUTY: &str = "domains";
-/// How often it is looked for checks to repeat.
+/// How often checks to repeat are searched for.
 const EVERY: Duration = Duration::from_secs(60);
 /// How long one check may take with all its questions.
 const CHECK_MAX: Duration = Duration::from_secs(20);

@@ -132,7 +132,7 @@ pub(crate) struct BulkStatusCount {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BulkActionRequest {
     /// `cancel`: do not send to the recipients that have not got it yet. `retry`: send now, with all retries.
-    /// `reschedule`: give another time. `resolve`: decide what became of messages in doubt. `suppress`: send
+    /// `reschedule`: give another time. `resolve`: decide about messages in doubt. `suppress`: send
     /// their recipients no more mail.
     #[schema(example = "retry")]
     action: String,
