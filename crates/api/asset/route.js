@@ -11,6 +11,7 @@ export const ROUTES = [
   ["messages/:id", "message", "Message", "read"],
   ["inbox", "inbox", "Sandbox inbox", "read"],
   ["dead-letters", "dead_letters", "Dead letters", "read"],
+  ["bulk-actions", "bulk_actions", "Bulk actions", "read"],
   ["accounts", "accounts", "Accounts", "read"],
   ["accounts/:id", "account", "Account", "read"],
   ["batches", "batches", "Batches", "read"],
@@ -18,6 +19,7 @@ export const ROUTES = [
   ["templates/:name", "template", "Template", "read"],
   ["recipients", "recipients", "Recipients", "read"],
   ["suppressions", "suppressions", "Suppressions", "read"],
+  ["domains", "domains", "Domains", "read"],
   ["signing-keys", "signing_keys", "Signing keys", "read"],
   ["mailboxes", "mailboxes", "Mailboxes", "read"],
   ["routes", "routes", "Routes", "read"],
@@ -37,8 +39,8 @@ export const ROUTES = [
 
 /** What the menu shows, in groups. */
 export const MENU = [
-  ["", ["", "messages", "send", "inbox", "dead-letters"]],
-  ["Sending", ["accounts", "routes", "batches", "templates", "recipients", "suppressions", "signing-keys"]],
+  ["", ["", "messages", "send", "inbox", "dead-letters", "bulk-actions"]],
+  ["Sending", ["accounts", "routes", "batches", "templates", "recipients", "suppressions", "domains", "signing-keys"]],
   ["Receiving", ["mailboxes", "rules", "inbound", "contacts"]],
   ["Connected", ["webhooks", "outbox"]],
   ["Operating", ["settings", "tenants", "nodes", "audit"]],

@@ -35,11 +35,13 @@ pub use http::error::{ApiError, FieldError};
 pub use http::origin::RequestOrigin;
 pub use inbound::mailbox::probe::{InboundProbe, MailboxStep};
 pub use inbound::rule::trial::{RuleTrial, TriedCondition};
+pub use message::bulk::BulkWorker;
 pub use message::operate::transition::{OperatorAction, change as operator_change};
 pub use observe::metrics::{MetricsAccess, MetricsKey};
 pub use openapi::document;
 pub use outgoing::account::probe::{AccountProbe, ProbeStep};
 pub use outgoing::account::unopened::UnopenedSecrets;
+pub use outgoing::domain::check::{DnsFinding, DnsRecordView, DomainChecker, DomainProbe, DomainUse};
 pub use state::ApiState;
 pub use webhook::probe::WebhookTest;
 

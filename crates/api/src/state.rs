@@ -18,7 +18,10 @@ use crate::{
     inbound::mailbox::probe::InboundProbe,
     message::feed::WaitingReaders,
     observe::metrics::MetricsAccess,
-    outgoing::account::{probe::AccountProbe, unopened::UnopenedSecrets},
+    outgoing::{
+        account::{probe::AccountProbe, unopened::UnopenedSecrets},
+        domain::check::DomainChecker,
+    },
     web::{hook::HookThrottle, unsubscribe::ReaderRateLimit},
 };
 
@@ -43,6 +46,8 @@ pub struct ApiState {
     pub roster: Arc<LivenessRoster>,
     /// Tests accounts and webhooks.
     pub probe: Arc<dyn AccountProbe>,
+    /// Checks the DNS of domains.
+    pub domains: DomainChecker,
     /// Answers questions about outbox sources.
     pub outbox: Arc<OutboxStatusApi>,
     /// Tests mailboxes and rules.
@@ -51,6 +56,8 @@ pub struct ApiState {
     pub compat: CompatConfig,
     /// How long reported messages are kept when their tenant sets nothing.
     pub report_retention: Duration,
+    /// Whether programs of this machine need no key, as in `postway dev`.
+    pub opens_to_this_machine: bool,
 }
 
 /// The state as handlers see it: [`ApiState`] and the caches of this crate.
@@ -64,9 +71,11 @@ pub(crate) struct AppState {
     pub(crate) metrics: MetricsAccess,
     pub(crate) roster: Arc<LivenessRoster>,
     pub(crate) probe: Arc<dyn AccountProbe>,
+    pub(crate) domains: DomainChecker,
     pub(crate) outbox: Arc<OutboxStatusApi>,
     pub(crate) inbound: Arc<dyn InboundProbe>,
     pub(crate) report_retention: Duration,
+    pub(crate) opens_to_this_machine: bool,
     pub(crate) key_cache: KeyCache,
     pub(crate) ended_sessions: EndedSessions,
     pub(crate) audit_ids: AuditIdSource,
@@ -93,9 +102,11 @@ impl AppState {
             metrics,
             roster,
             probe,
+            domains,
             outbox,
             inbound,
             report_retention,
+            opens_to_this_machine,
             ..
         } = state;
         let (key_cache, tenants) = (KeyCache::default(), KnownTenants::default());
@@ -110,9 +121,11 @@ impl AppState {
             metrics,
             roster,
             probe,
+            domains,
             outbox,
             inbound,
             report_retention,
+            opens_to_this_machine,
             key_cache,
             ended_sessions: EndedSessions::default(),
             audit_ids: AuditIdSource::default(),

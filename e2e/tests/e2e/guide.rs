@@ -324,6 +324,9 @@ async fn a_backup_is_restored_as_the_page_says() -> anyhow::Result<()> {
     run_script(&gateway, &places(put_back.to_owned(), &gateway.data_dir())).await?;
     gateway.launch(&[]).await?;
     gateway.wait_for("before", "sent").await?;
+    let tenant = gateway.get("/v1/tenants/default").await?;
+    assert!(!tenant["suspended_since"].is_null() || tenant["suspended"] == true, "it is held: {tenant}");
+    gateway.post("/v1/tenants/default/activate", json!({})).await?;
     let (status, _) = gateway.call(Method::GET, "/v1/messages/after", None).await?;
     assert_eq!(status, StatusCode::NOT_FOUND, "it came after the backup");
     // The stored password opens, and the body is there.

@@ -8,7 +8,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 /// Where pictures are kept: in the target folder, for whoever wants to look.
-fn picture(name: &str) -> PathBuf {
+pub(crate) fn picture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("page").join(format!("{name}.png"))
 }
 
@@ -337,12 +337,14 @@ async fn every_page_is_accessible_on_a_desk_and_on_a_phone() -> anyhow::Result<(
             "messages/one",
             "inbox",
             "dead-letters",
+            "bulk-actions",
             "accounts",
             "accounts/sandbox",
             "batches",
             "templates",
             "recipients",
             "suppressions",
+            "domains",
             "signing-keys",
             "mailboxes",
             "rules",

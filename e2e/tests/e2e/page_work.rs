@@ -5,13 +5,21 @@ use postway_e2e::{ALLOW_LOOPBACK, Browser, Gateway, mail_with};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::page::{go, signed_in};
+use crate::page::{go, picture, signed_in};
 
 /// As WebDriver writes the key.
 const ESCAPE: &str = "\u{e00c}";
 
+/// Chooses an option of a select.
+pub(crate) fn choose(css: &str, option: &str) -> String {
+    format!(
+        "const field = document.querySelector('{css}'); field.value = '{option}';
+        field.dispatchEvent(new Event('change', {{ bubbles: true }}))"
+    )
+}
+
 #[tokio::test]
-async fn nothing_is_chosen_and_more_than_can_be_done_at_once_is_said_to_be_more() -> anyhow::Result<()> {
+async fn nothing_is_chosen_and_what_cannot_be_undone_is_typed() -> anyhow::Result<()> {
     let gateway = Gateway::start().await?;
     gateway.post("/v1/accounts/sandbox/suspend", json!({})).await?;
     for n in 0..3 {
@@ -22,35 +30,39 @@ async fn nothing_is_chosen_and_more_than_can_be_done_at_once_is_said_to_be_more(
     go(&browser, &gateway, "messages").await?;
     browser.click("Act on all of these…").await?;
     browser.wait_for_text("No filter is set").await?;
-    let choose = |action: &str| {
-        format!(
-            "const field = document.querySelector('dialog select'); field.value = '{action}';
-            field.dispatchEvent(new Event('change', {{ bubbles: true }}))"
-        )
-    };
     assert_eq!(browser.run("return document.querySelector('dialog select').value").await?, "");
     let is_offered = "return !document.querySelector('dialog .acts button:last-child').disabled";
     assert_eq!(browser.run(is_offered).await?, false, "nothing is chosen yet");
-    browser.run(&choose("cancel")).await?;
-    browser.wait_for_text("3 messages fit").await?;
+    browser.run(&choose("dialog select", "cancel")).await?;
+    browser.wait_for_text("3 of 3 messages").await?;
     assert_eq!(browser.run(is_offered).await?, false, "the number is to be typed first");
+    browser.screenshot(&picture("bulk-plan")).await?;
     browser.type_into("dialog input", "3").await?;
     browser.wait_until("the button to be offered", is_offered).await?;
     browser.type_into("dialog input", ESCAPE).await?;
+    browser.wait_until("the dialog to close", "return !document.querySelector('dialog[open]')").await?;
+    assert_eq!(gateway.message("mail-0").await?["status"], "ready", "nothing was done");
 
-    // Pages of 500 that do not end.
-    browser
-        .run(
-            "const page = { data: Array.from({ length: 500 }, (_, n) => ({ uid: `${n}`, id: `${n}` })), next_cursor: 'x' };
-            const answer = window.fetch;
-            window.fetch = (path, ...rest) => String(path).includes('limit=500')
-                ? Promise.resolve(new Response(JSON.stringify(page))) : answer(path, ...rest)",
-        )
-        .await?;
-    browser.click("Act on all of these…").await?;
-    browser.wait_for_text("No filter is set").await?;
-    browser.run(&choose("cancel")).await?;
-    browser.wait_for_text("The first 10,000 of more").await
+    // Two of them are selected.
+    browser.run("[...document.querySelectorAll('main tbody input[type=checkbox]')].slice(0, 2).forEach((box) => box.click())").await?;
+    browser.click("Act on 2 selected…").await?;
+    browser.run(&choose("dialog select", "cancel")).await?;
+    browser.wait_for_text("2 of 2 messages").await?;
+    browser.type_into("dialog input", "2").await?;
+    browser.wait_until("the button to be offered", is_offered).await?;
+    browser.run("document.querySelector('dialog .acts button:last-child').click()").await?;
+    browser.wait_for_text("2 done, 0 left as they were").await?;
+    browser.click("Done").await?;
+    let stats = gateway.get("/v1/stats").await?;
+    assert_eq!(
+        (&stats["by_status"]["cancelled"], &stats["by_status"]["ready"]),
+        (&json!(2), &json!(1)),
+        "{stats}"
+    );
+    go(&browser, &gateway, "bulk-actions").await?;
+    browser.wait_for_text("2 selected").await?;
+    browser.wait_for_text("finished").await?;
+    browser.screenshot(&picture("bulk-actions")).await
 }
 
 #[tokio::test]

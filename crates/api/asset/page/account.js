@@ -5,13 +5,15 @@ import { get, may, patch, post, url } from "../api.js";
 import { accountBody, accountFields } from "../part/account_fields.js";
 import { Badge, Switched } from "../part/badge.js";
 import { Button } from "../part/button.js";
+import { inWords } from "../part/controls.js";
 import { edit } from "../part/dialog.js";
 import { Hook } from "../part/hook.js";
 import { Icon } from "../part/icon.js";
 import { Loaded, useLoad } from "../part/load.js";
+import { Past } from "../part/past.js";
 import { showSteps } from "../part/steps.js";
 import { Facts } from "../part/table.js";
-import { When, count } from "../part/time.js";
+import { Moment, When, count } from "../part/time.js";
 import { toast } from "../part/toast.js";
 import { link } from "../route.js";
 
@@ -38,7 +40,8 @@ function Shown({ one, path, changed }) {
     });
   const modify = async () => {
     const save = (body) => patch(path, accountBody(body, one));
-    if (await edit({ title: `Change ${one.id}`, fields: accountFields(one), value: one, save })) changed();
+    const form = { title: `Change ${one.id}`, fields: accountFields(one), value: one, save, expert: true, trial: test };
+    if (await edit(form)) changed();
   };
   const turn = async () => {
     await post(`${path}/${one.suspended ? "activate" : "suspend"}`);
@@ -90,9 +93,40 @@ function Shown({ one, path, changed }) {
       limit("Used this hour", one.used?.hour, one.limits.per_hour),
       limit("Used today", one.used?.day, one.limits.per_day),
       ["Warm-up", one.warm_up && html`${one.warm_up.per_day.join(", ")} a day, from <${When} at=${one.warm_up.from} />`],
-      ["Tries after", one.retry.delays_s.map((seconds) => `${seconds} s`).join(", ")],
+      ["Tries after", one.retry.delays_s.map(inWords).join(", ")],
       ["Changed", html`<${When} at=${one.updated_at} />`],
     ]} />
     ${one.kind !== "sandbox" && html`<${Hook} path=${path} />`}
+    <section class="card"><h2>Last 24 hours, by hour</h2><${Past} label="Last 24 hours, by hour" hours=${24} account=${one.id} /></section>
+    <${Standing} account=${one.id} />
   `;
+}
+
+const STANDS = [
+  ["waiting", { waiting: true }],
+  ["in doubt", { status: "in_doubt" }],
+  ["failed", { status: "failed" }],
+  ["bounced", { outcome: "bounced" }],
+];
+const ERRORS = 5;
+
+/** How its mail stands, each figure with its messages, and why the latest failed. */
+function Standing({ account }) {
+  const now = useLoad(
+    async (signal) => {
+      const asked = STANDS.map(([, filter]) => get("/v1/messages", { ...filter, account, limit: ERRORS, count: true }, signal));
+      return Promise.all(asked);
+    },
+    [account],
+    15_000,
+  );
+  if (!now.data) return null;
+  const failed = now.data[2].data;
+  return html`<section class="card"><h2>Its mail now</h2>
+    <ul class="counts">${STANDS.map(([name, filter], place) => html`<li><a href=${link("messages", { ...filter, account })}>${name}
+      ${" "}<strong>${count(now.data[place].count?.messages ?? 0)}${now.data[place].count?.or_more ? "+" : ""}</strong></a></li>`)}</ul>
+    ${failed.length > 0 && html`<h3>Latest failures</h3><ul class="findings">${failed.map((message) => html`<li class="check">
+      <a href=${link(`messages/${message.uid}`)}>${message.subject || message.id}</a> <span class="muted">${message.reason}</span>
+      <${Moment} at=${message.failed_at} /></li>`)}</ul>`}
+  </section>`;
 }

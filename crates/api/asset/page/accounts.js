@@ -49,6 +49,7 @@ export default resource({
   every: 5_000,
   create: (body) => post("/v1/accounts", accountBody(body)),
   change: (row, body) => patch(at(row), accountBody(body, row)),
+  trial: async (row) => showSteps(row.id, await post(`${at(row)}/test`)),
   acts: [
     { name: "Test", run: async (row) => void (await showSteps(row.id, await post(`${at(row)}/test`))) },
     ...switching(at, (row) => !row.suspended),

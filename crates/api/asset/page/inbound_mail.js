@@ -20,6 +20,19 @@ export default function InboundMail({ params }) {
     <${Loaded} from=${mail}>${(one) => html`<${Shown} one=${one} path=${path} changed=${mail.reload} />`}<//>`;
 }
 
+const UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** The messages that a result names, wherever in it. */
+function about(result) {
+  const found = new Set();
+  const look = (value, name) => {
+    if (typeof value === "string" && ["message", "uid", "postway_id"].includes(name) && UID.test(value)) found.add(value);
+    if (value && typeof value === "object") for (const [inner, part] of Object.entries(value)) look(part, Array.isArray(value) ? name : inner);
+  };
+  look(result, "");
+  return [...found];
+}
+
 function Shown({ one, path, changed }) {
   const act = (what, done) => async () => {
     await post(`${path}/${what}`);
@@ -62,6 +75,8 @@ function Shown({ one, path, changed }) {
         { head: "State", cell: (row) => html`<${Badge} status=${row.status ?? "removed"} />` },
       ]} /></section>`
     }
+    ${about(one.result).length > 0 && html`<section class="card"><h2>What it is about</h2><ul>${about(one.result).map((uid) =>
+      html`<li><a class="break" href=${link(`messages/${uid}`)}>message ${uid}</a></li>`)}</ul></section>`}
     ${one.result && html`<section class="card"><h2>What was found</h2><pre class="source">
       ${JSON.stringify(one.result, null, 2)}</pre></section>`}
     ${one.events.length > 0 &&

@@ -31,6 +31,12 @@ const columns = [
   { head: "Read", cell: (row) => html`<${Moment} at=${row.last_scanned_at} />` },
 ];
 
+const ROLES = [
+  ["bounces", "bounces and complaints"],
+  ["forward", "mail that rules send on"],
+  ["pec", "receipts of certified mail"],
+];
+
 const fields = (row) =>
   [
     !row && { name: "id", label: "Id", hint: "One is made when empty." },
@@ -67,8 +73,8 @@ const fields = (row) =>
       placeholder: '{"preset": "microsoft", "grant": "refresh_token", "client_id": "…"}',
     },
     { name: "folder", label: "Folder" },
-    { name: "roles", label: "For", kind: "list", rows: 3, wide: false, hint: "forward, bounces, pec, events: one a line." },
-    { name: "poll_seconds", label: "Seconds between looks", kind: "number" },
+    { name: "roles", label: "For", kind: "checks", options: ROLES },
+    { name: "poll_seconds", label: "Between looks", kind: "duration", hint: "Such as 30 s or 5 min." },
     { name: "mail_bytes_max", label: "Largest mail that is read, bytes", kind: "number" },
     { name: "attempts_max", label: "Tries before a mail is dead", kind: "number" },
     {
@@ -104,6 +110,7 @@ export default resource({
   versioned: true,
   every: 5_000,
   preset: { tls: "implicit", folder: "INBOX", roles: ["bounces"], start: "now" },
+  trial: async (row) => showSteps(row.id, await post(`${at(row)}/test`)),
   acts: [
     { name: "Test", run: async (row) => void (await showSteps(row.id, await post(`${at(row)}/test`))) },
     ...switching(at, (row) => row.active),

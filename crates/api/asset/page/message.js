@@ -141,7 +141,11 @@ function Why({ path, one }) {
 
 const Recipients = ({ list }) =>
   html`<${Table} caption="Recipients" rows=${list} rowKey=${(one) => `${one.kind} ${one.address}`} columns=${[
-    { head: "Address", cell: (one) => html`<span class="break">${spellings(one.address, one.address_unicode)}</span>` },
+    {
+      head: "Address",
+      cell: (one) => html`<a class="break" href=${link("messages", { recipient: one.address })}
+        title="All mail to this address">${spellings(one.address, one.address_unicode)}</a>`,
+    },
     { head: "As", cell: (one) => one.kind },
     {
       head: "State",
@@ -157,12 +161,15 @@ const Recipients = ({ list }) =>
     },
   ]} />`;
 
-const Notifications = ({ list }) =>
-  html`<${Table} caption="Notifications" rows=${list} rowKey=${(one) => `${one.subscriber} ${one.sequence}`} columns=${[
+function Notifications({ list }) {
+  const webhooks = useLoad((signal) => get("/v1/webhooks", {}, signal));
+  const names = new Map((webhooks.data?.data ?? []).map((one) => [one.id, one.description || one.url]));
+  return html`<${Table} caption="Notifications" rows=${list} rowKey=${(one) => `${one.subscriber} ${one.sequence}`} columns=${[
     {
       head: "Who",
       cell: (one) =>
-        html`<a class="break" href=${link(`webhooks/${encodeURIComponent(one.subscriber)}`)}>${one.subscriber}</a>`,
+        html`<a class="break" href=${link(`webhooks/${encodeURIComponent(one.subscriber)}`)}
+          title=${one.subscriber}>${names.get(one.subscriber) ?? one.subscriber}</a>`,
     },
     { head: "Event", cell: (one) => one.event },
     { head: "State", cell: (one) => html`<${Badge} status=${one.status} />` },
@@ -170,6 +177,7 @@ const Notifications = ({ list }) =>
     { head: "Answer", kind: "num", cell: (one) => one.last_status ?? "" },
     { head: "Next", cell: (one) => one.next_at && html`<${When} at=${one.next_at} past="soon" />` },
   ]} />`;
+}
 
 function Payload({ path }) {
   const payload = useLoad((signal) => get(`${path}/payload`, {}, signal), [path]);

@@ -97,6 +97,14 @@ const stateOf = (one) =>
     html` <${Badge} status=${one.outcome} />`}${one.refused_count > 0 &&
     html` <span class="part">${count(one.refused_count)} of ${count(one.recipient_count)} failed</span>`}`;
 
+/** A box for each row that something can be done with. */
+const picking = (picked, pick) => ({
+  head: "Select",
+  kind: "pick",
+  cell: (one) => html`<input type="checkbox" aria-label=${`Select ${one.subject || one.id}`} checked=${picked.has(one.uid)}
+    onChange=${(event) => pick(one.uid, event.target.checked)} />`,
+});
+
 const columns = (status) => {
   const [head, field] = MOMENTS[status] ?? ["Accepted", "created_at"];
   return [
@@ -142,14 +150,24 @@ export default function Messages({ query }) {
   const [filter, setFilter] = useState(() => held(query));
   const [turn, setTurn] = useState(0);
   const [found, setFound] = useState({});
+  const [picked, setPicked] = useState(new Set());
+  const pick = (uid, isPicked) =>
+    setPicked((before) => new Set(isPicked ? [...before, uid] : [...before].filter((other) => other !== uid)));
   const again = () => setTurn((n) => n + 1);
   const accounts = useLoad((signal) => get("/v1/accounts", {}, signal));
   const known = new Set([...(accounts.data?.data ?? []).map(({ id }) => id), query.account].filter(Boolean));
   const set = (next) => {
     setFilter(next);
+    // What is not shown any more is not meant any more.
+    setPicked(new Set());
     refine("messages", written(next));
   };
   const question = asked(filter);
+  const act = async () => {
+    if (!(await bulk(picked.size ? { ids: [...picked] } : { filter: question }))) return;
+    setPicked(new Set());
+    again();
+  };
   const isAsked = NAMES.some((name) => filter[name]);
   const total = useLoad(
     (signal) => get("/v1/messages", { ...question, limit: 1, count: true }, signal),
@@ -167,9 +185,10 @@ export default function Messages({ query }) {
       <span class="grow"></span>
       ${
         may("send") &&
-        html`<${Button} disabled=${Boolean(filter.q)} onClick=${async () => (await bulk(question)) && again()}>
-            Act on all of these…
-          <//>
+        html`${picked.size > 0
+          ? html`<${Button} kind="primary" onClick=${act}>Act on ${count(picked.size)} selected…<//>
+            <button type="button" class="plain" onClick=${() => setPicked(new Set())}>Select none</button>`
+          : html`<${Button} onClick=${act}>Act on all of these…<//>`}
           <a class="button" href=${link("send")}><${Icon} name="send" />Send a mail</a>`
       }
       <${Button} icon="again" label="Read again" onClick=${again} />
@@ -178,6 +197,6 @@ export default function Messages({ query }) {
       also=${OTHERS} />
     ${found.understood?.length > 0 && html`<${Chips} terms=${found.understood} />`}
     <${Listing} addressed live=${LIVE_MS} className="messages" caption="Messages" path="/v1/messages" query=${question}
-      turn=${turn} rowKey=${(one) => one.uid} columns=${columns(filter.status)} empty=${empty} seen=${setFound} />
+      turn=${turn} rowKey=${(one) => one.uid} columns=${may("send") ? [picking(picked, pick), ...columns(filter.status)] : columns(filter.status)} empty=${empty} seen=${setFound} />
   `;
 }

@@ -7,7 +7,8 @@ import { Badge } from "../part/badge.js";
 import { Button } from "../part/button.js";
 import { Chart } from "../part/chart.js";
 import { Icon } from "../part/icon.js";
-import { Loaded, Loading, useLoad } from "../part/load.js";
+import { Loading, useLoad } from "../part/load.js";
+import { Past, lines } from "../part/past.js";
 import { Table } from "../part/table.js";
 import { Tabs } from "../part/tabs.js";
 import { Moment, When, count, share, span, startOfDay } from "../part/time.js";
@@ -17,7 +18,6 @@ import { link } from "../route.js";
 
 /** A message that has been due for longer than this is late. */
 const LATE_SECONDS = 300;
-const HOUR_MS = 3_600_000;
 /** The server counts no further. */
 const HELD_MAX = 100_000;
 const HOLDER_MAX = 2_000;
@@ -204,6 +204,13 @@ function Problems({ now }) {
       why: html`${one.reason || one.code}; tried again <${When} at=${one.open_until} past="soon" />`,
       act: html`<a class="button" href=${link(`accounts/${encodeURIComponent(one.account)}`)}>Test it</a>`,
     })),
+    ...now.domains.map(({ domain, checks, wrong }) => ({
+      bad: wrong,
+      href: link("domains"),
+      what: `${domain} is not set up in DNS`,
+      why: `${checks.join(", ")} ${wrong ? "wrong or missing" : "missing"}: receivers may refuse its mail or file it as spam`,
+      act: html`<a class="button" href=${link("domains")}>Records to add</a>`,
+    })),
     ...now.mailboxes.map((one) => ({
       bad: Boolean(one.error),
       href: link("mailboxes"),
@@ -257,45 +264,6 @@ const CAUSES = {
 /** A failure in words, with its code. */
 const cause = (code) => html`<span>${CAUSES[code] ?? code.replaceAll("_", " ")} <code class="muted">${code}</code></span>`;
 
-const lines = (rows) => [
-  { name: "accepted", tone: "info", values: rows.map((row) => row.accepted) },
-  { name: "sent", tone: "good", values: rows.map((row) => row.sent) },
-  { name: "failed", tone: "bad", values: rows.map((row) => row.failed) },
-  ...(rows.some((row) => "bounced" in row)
-    ? [
-        { name: "bounced", tone: "warn", values: rows.map((row) => row.bounced) },
-        { name: "complained", tone: "muted", values: rows.map((row) => row.complained) },
-      ]
-    : []),
-];
-
 const LastHour = ({ minutes }) =>
   html`<${Chart} label="Last hour, by minute" times=${minutes.map((minute) => Date.parse(minute.at))}
     lines=${lines(minutes)} />`;
-
-/** Hours as counted by the server, summed over accounts; those without a row are zero. */
-function Past({ label, hours }) {
-  const first = Math.floor(Date.now() / HOUR_MS) - hours + 1;
-  const past = useLoad(
-    (signal) => get("/v1/statistics", { by: "hour", since: new Date(first * HOUR_MS).toISOString() }, signal),
-    [hours],
-    60_000,
-  );
-  return html`<${Loaded} from=${past}>
-    ${({ data }) => {
-      const rows = Array.from({ length: hours }, (_, n) => ({
-        at: (first + n) * HOUR_MS,
-        accepted: 0,
-        sent: 0,
-        failed: 0,
-        bounced: 0,
-        complained: 0,
-      }));
-      for (const one of data) {
-        const row = rows[Math.floor(Date.parse(one.at) / HOUR_MS) - first];
-        for (const name of ["accepted", "sent", "failed", "bounced", "complained"]) if (row) row[name] += one[name];
-      }
-      return html`<${Chart} label=${label} times=${rows.map((row) => row.at)} lines=${lines(rows)} />`;
-    }}
-  <//>`;
-}

@@ -1,14 +1,12 @@
 // What is done with mail that comes in. A rule can be tried on a mail without doing anything.
 
 import { html } from "../vendor/preact.js";
-import { post, url } from "../api.js";
+import { patch, post, url } from "../api.js";
 import { Badge, Switched } from "../part/badge.js";
 import { Button } from "../part/button.js";
 import { ask, edit } from "../part/dialog.js";
+import { mailboxes } from "../part/controls.js";
 import { resource } from "../part/resource.js";
-
-const MATCH = '[{"field": "subject", "regex": "order (?<order>[0-9]+)"}]';
-const ACTIONS = '[{"do": "forward", "to": ["orders@example.com"]}, {"do": "stop"}]';
 
 /** A condition or an action in words. */
 const words = (one) =>
@@ -43,34 +41,32 @@ const columns = [
 const fields = (row) =>
   [
     !row && { name: "id", label: "Id", hint: "One is made when empty." },
-    { name: "mailbox", label: "Mailbox", required: true },
+    { name: "mailbox", label: "Mailbox", kind: "known", options: [["", "Choose a mailbox"]], load: mailboxes, required: true },
     { name: "position", label: "Place", kind: "number", hint: "Lower ones are asked first." },
     { name: "active", label: "It is asked", kind: "check" },
     {
       name: "match",
-      label: "All of these must hold (JSON)",
-      kind: "json",
-      rows: 6,
-      placeholder: MATCH,
-      hint: `field is from, to, cc or subject with contains, equals or regex; header with name and value; size with min
-        and max; or has_attachment with value.`,
+      label: "All of these must hold",
+      kind: "conditions",
+      hint: "Without a condition the rule is for every mail.",
     },
     {
       name: "actions",
-      label: "What is done then (JSON)",
-      kind: "json",
-      rows: 6,
-      placeholder: ACTIONS,
-      hint: "do is forward (to or contact; as, from, account, on_doubt), tag, webhook, mark_seen, move or stop.",
+      label: "What is done then",
+      kind: "deeds",
+      hint: "Addresses, contacts and tags may name what a pattern found, such as {order}.",
     },
-    {
-      name: "follow_up",
-      label: "Reminders (JSON)",
-      kind: "json",
-      rows: 2,
-      placeholder: '{"every_hours": 24, "times_max": 10}',
-    },
+    { name: "follow_up.every_hours", label: "Remind every … hours", kind: "number", also: ["follow_up"], hint: "Until somebody has dealt with it; empty: never." },
+    { name: "follow_up.times_max", label: "At most … times", kind: "number" },
   ].filter(Boolean);
+
+/** Reminders are there or not; a form sends only what changed of them. */
+function ruleBody(body, row) {
+  if (!body.follow_up) return body;
+  const plan = { ...row?.follow_up, ...body.follow_up };
+  for (const [name, value] of Object.entries(plan)) if (value === null) delete plan[name];
+  return { ...body, follow_up: plan.every_hours ? plan : null };
+}
 
 const Trial = ({ result }) => html`
   <p><${Badge} status=${result.matched ? "it matches" : "it does not match"}
@@ -91,8 +87,8 @@ const base64 = (text) => btoa(Array.from(new TextEncoder().encode(text), (byte) 
 
 async function tryIt(row) {
   const form = [
-    !row && { name: "rule.match", label: "Conditions (JSON)", kind: "json", placeholder: MATCH },
-    !row && { name: "rule.actions", label: "Actions (JSON)", kind: "json", placeholder: ACTIONS, also: ["rule"] },
+    !row && { name: "rule.match", label: "All of these must hold", kind: "conditions" },
+    !row && { name: "rule.actions", label: "What is done then", kind: "deeds", also: ["rule"] },
     { name: "inbound", label: "A mail that came in, by its id" },
     {
       name: "raw",
@@ -122,7 +118,10 @@ export default resource({
   columns,
   fields,
   versioned: true,
-  preset: { active: true },
+  preset: { active: true, actions: [{ do: "forward", to: [] }] },
+  create: (body) => post("/v1/rules", ruleBody(body)),
+  change: (row, body) => patch(url`/v1/rules/${row.id}`, ruleBody(body, row)),
+  trial: (row) => tryIt(row),
   tools: () => html`<${Button} onClick=${() => tryIt()}>Try a rule<//>`,
   acts: [{ name: "Try", scope: "read", run: tryIt }],
   removal: (row) => `Mail is no longer held against the rule ${row.id}.`,

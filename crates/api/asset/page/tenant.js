@@ -5,6 +5,7 @@ import { html, useState } from "../vendor/preact.js";
 import { currentTenant, get, patch, post, remove, session, url } from "../api.js";
 import { Badge, Switched } from "../part/badge.js";
 import { Button } from "../part/button.js";
+import { accounts } from "../part/controls.js";
 import { confirm, edit, secretOnce } from "../part/dialog.js";
 import { Form } from "../part/form.js";
 import { Icon } from "../part/icon.js";
@@ -16,7 +17,7 @@ import { link } from "../route.js";
 
 const FIELDS = [
   { name: "name", label: "Name" },
-  { name: "default_account", label: "Default account", hint: "For mail that names none." },
+  { name: "default_account", label: "Default account", kind: "known", load: accounts, hint: "For mail that names none." },
   { name: "weight", label: "Weight", kind: "number", hint: "Its share where tenants compete." },
   { name: "return_path", label: "Return path" },
   { name: "default_from", label: "Default sender" },
@@ -25,9 +26,9 @@ const FIELDS = [
   { name: "id_header", label: "Field for the client's id", hint: "Such as X-Genro-Mail-ID." },
   {
     name: "report_retention_seconds",
-    label: "Keep reported messages, seconds",
-    kind: "number",
-    hint: "As the gateway is set when empty: 604,800 unless changed.",
+    label: "Keep reported messages for",
+    kind: "duration",
+    hint: "As the gateway is set when empty: 7 d unless changed.",
   },
   { name: "unreported_retention_days", label: "Keep unreported ones, days", kind: "number", hint: "90 when empty." },
   { name: "content.subject_chars", label: "Longest subject, characters", kind: "number", also: ["content"] },

@@ -1,5 +1,7 @@
 // The fields of an account. Its kind decides which of them are shown.
 
+import { accounts } from "./controls.js";
+
 const smtp = (held) => held.kind === "smtp";
 const ses = (held) => held.kind === "ses";
 const keyed = (held) => ["sendgrid", "mailgun", "postmark", "resend", "http"].includes(held.kind);
@@ -7,6 +9,27 @@ const tokened = (held) => ["graph", "gmail"].includes(held.kind);
 const provider = (held) => keyed(held) || tokened(held);
 const smtpOrTokened = (held) => smtp(held) || tokened(held);
 const real = (held) => held.kind !== "sandbox";
+
+/** What the relays that people have want, and where their passwords come from. */
+const relay = (host, more = {}) => ({ kind: "smtp", host, port: 587, tls: "starttls", ...more });
+const RELAYS = [
+  ["", "Something else"],
+  ["microsoft", "Microsoft 365", relay("smtp.office365.com")],
+  ["gmail", "Gmail, Google Workspace", relay("smtp.gmail.com")],
+  ["ses", "Amazon SES, by SMTP", relay("email-smtp.eu-west-1.amazonaws.com")],
+  ["mailgun", "Mailgun, by SMTP", relay("smtp.mailgun.org")],
+  ["postmark", "Postmark, by SMTP", relay("smtp.postmarkapp.com")],
+  ["brevo", "Brevo", relay("smtp-relay.brevo.com")],
+  ["implicit", "Any relay with TLS from the start (465)", relay("", { port: 465, tls: "implicit" })],
+];
+const PASSWORDS = {
+  microsoft: "Authenticated SMTP must be on for the mailbox. Where basic authentication is off, use OAuth 2 below.",
+  gmail: "An app password of the Google account, which needs two-step verification; 16 letters.",
+  ses: "The SMTP credentials of the region, not the access key. Change the region in the host.",
+  mailgun: "The login and password of the domain's SMTP settings; smtp.eu.mailgun.org for the EU.",
+  postmark: "The server's API token, as user name and as password.",
+  brevo: "The login and an SMTP key of the account's SMTP settings.",
+};
 
 export const PRESET = { kind: "smtp", tls: "starttls", limits: { behavior: "defer" } };
 
@@ -31,6 +54,7 @@ export const accountFields = (row) =>
         ["sandbox", "Sandbox: captures, does not send"],
       ],
     },
+    !row && { name: "relay", label: "Filled in for", kind: "preset", options: RELAYS, when: smtp },
     { name: "host", label: "Host", when: smtp, required: true },
     { name: "port", label: "Port", kind: "number", when: smtp, hint: "587, or 465 with implicit TLS." },
     {
@@ -51,7 +75,9 @@ export const accountFields = (row) =>
       label: "Password",
       kind: "secret",
       when: smtp,
-      hint: row?.password_set ? "One is set; fill in to replace it." : "Encrypted at rest, never shown again.",
+      hint: row?.password_set
+        ? "One is set; fill in to replace it."
+        : (held) => `${PASSWORDS[held.relay] ?? ""} Encrypted at rest, never shown again.`,
     },
     {
       name: "oauth",
@@ -93,6 +119,9 @@ export const accountFields = (row) =>
     {
       name: "fallback",
       label: "Fallback account",
+      kind: "known",
+      options: [["", "none"]],
+      load: async () => (await accounts()).filter((id) => id !== row?.id),
       when: real,
       hint: "Sends in its place while it is at fault or its day is used up.",
     },
@@ -127,7 +156,14 @@ export const accountFields = (row) =>
       when: real,
       hint: "One number a line: 50, 100, 500.",
     },
-    { name: "retry.delays_s", label: "Seconds between tries", kind: "list", rows: 2, also: ["retry"], when: real },
+    {
+      name: "retry.delays_s",
+      label: "Between tries",
+      kind: "durations",
+      also: ["retry"],
+      when: real,
+      hint: "Such as 1 min, 10 min, 1 h, 4 h, 1 d.",
+    },
     {
       name: "destinations",
       label: "Limits of receiving domains (JSON)",

@@ -1,133 +1,143 @@
-// One action on every message that a filter finds: first counted, then confirmed, then done with the progress shown.
-// It is the same calls that act on one message, some at a time.
+// One action on many messages, which the server does: first a dry run, then confirmed, then followed. Closing the dialog
+// stops nothing; the page of bulk actions shows what is running.
 
-import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { get, post, url } from "../api.js";
+import { html, useEffect, useState } from "../vendor/preact.js";
+import { get, may, post, url } from "../api.js";
+import { link } from "../route.js";
+import { Badge } from "./badge.js";
+import { Button } from "./button.js";
 import { ask } from "./dialog.js";
 import { Field } from "./form.js";
-import { count } from "./time.js";
-import { link } from "../route.js";
+import { useLoad } from "./load.js";
+import { count, fromField } from "./time.js";
 
-/** The states that an action fits. */
-const FITS = {
-  cancel: ["accepted", "validating", "ready", "scheduled"],
-  retry: ["failed", "scheduled"],
-};
-const FOUND_MAX = 10_000;
-const PAGE = 500;
-const TOGETHER = 8;
-const TOLD_MAX = 50;
+const ACTIONS = () => [
+  ["", "Choose what to do"],
+  ["cancel", "Cancel what has not left yet"],
+  ["retry", "Retry what failed, and send now what waits"],
+  ["reschedule", "Give scheduled mail another time"],
+  ["resolve", "Decide what became of mail in doubt"],
+  ...(may("manage") ? [["suppress", "Suppress the recipients"]] : []),
+];
+const OUTCOMES = [
+  ["", "Choose an outcome"],
+  ["sent", "It was sent: the receivers have it"],
+  ["failed", "It failed: they do not have it"],
+  ["resend", "Send it again: they may get it twice"],
+];
+const DOES = { cancel: "Cancel", retry: "Retry", reschedule: "Reschedule", resolve: "Resolve", suppress: "Suppress" };
+/** What cannot be taken back is confirmed by typing how much of it there is. */
+const LASTS = ["cancel", "resolve"];
+/** Whoever goes on choosing is asked about once, a moment later. */
+const PLAN_MS = 250;
+const FOLLOW_MS = 1_000;
 
-/** Every message of the filter that the action fits, up to a bound, and whether there are more. */
-async function find(action, { id, status, ...filter }, told, signal) {
-  const found = [];
-  for (const state of FITS[action].filter((state) => !status || state === status)) {
-    let cursor;
-    do {
-      const page = await get("/v1/messages", { ...filter, status: state, limit: PAGE, cursor }, signal);
-      found.push(...page.data);
-      told(Math.min(found.length, FOUND_MAX));
-      // One beyond the bound tells that there are more.
-      if (found.length > FOUND_MAX) return { found: found.slice(0, FOUND_MAX), more: true };
-      cursor = page.next_cursor;
-    } while (cursor);
-  }
-  return { found, more: false };
-}
+/** Asks what to do with the messages of a filter, or with selected ones, and has it done. Whether anything was begun. */
+export const bulk = ({ filter, ids }) =>
+  ask(ids ? `Act on ${count(ids.length)} selected` : "Act on all of these",
+    (close, dismiss) => html`<${Bulk} filter=${filter} ids=${ids} close=${close} dismiss=${dismiss} />`);
 
-async function act(action, messages, told, signal) {
-  const left = [...messages];
-  const refused = [];
-  let done = 0;
-  const worker = async () => {
-    for (let message = left.shift(); message && !signal.aborted; message = left.shift()) {
-      try {
-        await post(url`/v1/messages/${message.uid}/${action}`);
-      } catch (error) {
-        refused.push({ message, why: error.message });
-      }
-      told(++done);
+const given = (filter) => Object.fromEntries(Object.entries(filter ?? {}).filter(([, value]) => value));
+
+function Bulk({ filter, ids, close, dismiss }) {
+  const [action, setAction] = useState("");
+  const [outcome, setOutcome] = useState("");
+  const [at, setAt] = useState("");
+  const [note, setNote] = useState("");
+  const [typed, setTyped] = useState("");
+  const [plan, setPlan] = useState(null);
+  const [error, setError] = useState(null);
+  const [begun, setBegun] = useState(null);
+  const conditions = given(filter);
+  const needs = { resolve: outcome, reschedule: fromField(at) };
+  const isReady = Boolean(action && (!(action in needs) || needs[action]));
+  const body = {
+    action,
+    ...(ids ? { ids } : { filter: conditions }),
+    ...(action === "resolve" && { outcome }),
+    ...(action === "reschedule" && { send_at: fromField(at) }),
+    ...(action === "suppress" && note && { note }),
+  };
+  const asked = isReady ? JSON.stringify({ ...body, note: undefined }) : "";
+  useEffect(() => {
+    setPlan(null);
+    setError(null);
+    setTyped("");
+    if (!asked) return;
+    const stop = new AbortController();
+    const look = () =>
+      post("/v1/bulk-actions", JSON.parse(asked), { query: { dry_run: true }, signal: stop.signal })
+        .then(setPlan, (fault) => stop.signal.aborted || setError(fault));
+    const timer = setTimeout(look, PLAN_MS);
+    return () => (clearTimeout(timer), stop.abort());
+  }, [asked]);
+  if (begun) return html`<${Progress} id=${begun.id} close=${close} />`;
+  const start = async () => {
+    try {
+      setBegun(await post("/v1/bulk-actions", plan.or_more ? { ...body, at_most: 4_294_967_295 } : { ...body, at_most: plan.matching }));
+    } catch (fault) {
+      setError(fault);
     }
   };
-  await Promise.all(Array.from({ length: TOGETHER }, worker));
-  return { done: done - refused.length, refused };
-}
-
-/** Asks what to do with what the filter finds, and does it. Whether anything was done. */
-export const bulk = (filter) =>
-  ask("Act on all of these", (close) => html`<${Bulk} filter=${filter} close=${close} />`);
-
-function Bulk({ filter, close }) {
-  const [action, setAction] = useState("");
-  const [typed, setTyped] = useState("");
-  const [counted, setCounted] = useState(0);
-  const [list, setList] = useState(null);
-  const [error, setError] = useState(null);
-  const [progress, setProgress] = useState(null);
-  const [result, setResult] = useState(null);
-  const stop = useRef(new AbortController());
-  useEffect(() => () => stop.current.abort(), []);
-  useEffect(() => {
-    const other = new AbortController();
-    setList(null);
-    setCounted(0);
-    setTyped("");
-    if (!action) return;
-    find(action, filter, setCounted, other.signal).then(setList, (fault) => other.signal.aborted || setError(fault));
-    return () => other.abort();
-  }, [action]);
-  const start = async () => {
-    setProgress(0);
-    setResult(await act(action, list.found, setProgress, stop.current.signal));
-  };
-  if (error) return html`<p class="error" role="alert">${error.message}</p>`;
-  if (result) return html`<${Result} action=${action} result=${result} close=${close} />`;
-  if (progress !== null) {
-    return html`<p role="status">${count(progress)} of ${count(list.found.length)} done</p>
-      <progress value=${progress} max=${list.found.length} aria-label="Progress"></progress>
-      <div class="acts"><button type="button" onClick=${() => stop.current.abort()}>Stop here</button></div>`;
-  }
-  const number = list?.found.length;
-  const chosen = Object.entries(filter).filter(([, value]) => value);
-  const isSure = chosen.length > 0 || typed.replaceAll(/\D/g, "") === String(number);
+  const names = Object.entries(conditions);
+  const isTyped = LASTS.includes(action) || (!ids && !names.length);
+  const isSure = !isTyped || typed.replaceAll(/\D/g, "") === String(plan?.changed);
   return html`
-    <p>${chosen.length ? html`Filter: ${chosen.map(([name, value]) => html`<code>${name}=${value}</code> `)}`
-      : "No filter is set: this is about every message of the tenant."}</p>
-    <${Field} id="bulk-action" name="action" label="Action" kind="choice" value=${action} onInput=${setAction}
-      options=${[
-        ["", "Choose what to do"],
-        ["cancel", "Cancel what has not left yet"],
-        ["retry", "Retry what failed, and send now what waits"],
-      ]} />
-    <p role="status">
-      ${!action ? "" : list === null ? `Counting… ${count(counted)}`
-        : list.more ? html`<strong>The first ${count(number)}</strong> of more: do it again afterwards for the others.`
-          : html`<strong>${count(number)}</strong> ${number === 1 ? "message fits" : "messages fit"}.`}
-    </p>
-    ${action && number > 0 && !chosen.length &&
-      html`<${Field} id="bulk-typed" name="typed" label=${html`Type <code>${number}</code> to confirm`} value=${typed}
+    ${!ids && html`<p>${names.length ? html`Filter: ${names.map(([name, value]) => html`<code>${name}=${value}</code> `)}`
+      : "No filter is set: this is about every message of the tenant."}</p>`}
+    <form class="fields" onSubmit=${(event) => event.preventDefault()}>
+      <${Field} id="bulk-action" name="action" label="Action" kind="choice" wide value=${action} onInput=${setAction}
+        options=${ACTIONS()} />
+      ${action === "resolve" && html`<${Field} id="bulk-outcome" name="outcome" label="What became of it" kind="choice" wide
+        value=${outcome} onInput=${setOutcome} options=${OUTCOMES} />`}
+      ${action === "reschedule" && html`<${Field} id="bulk-at" name="send_at" label="Not before" kind="time" value=${at}
+        onInput=${setAt} />`}
+      ${action === "suppress" && html`<${Field} id="bulk-note" name="note" label="Note" value=${note} onInput=${setNote}
+        hint=${conditions.outcome ? `Only recipients whose mail ${conditions.outcome}.` : "All recipients of these messages."} />`}
+    </form>
+    <div role="status" class="plan">${error ? "" : !isReady ? "" : plan ? html`<${Plan} plan=${plan} action=${action} />`
+      : html`<p>Counting…</p>`}</div>
+    ${error && html`<p class="error" role="alert">${error.message}${error.details?.map(({ message }) => html` ${message}.`)}</p>`}
+    ${plan?.changed > 0 && isTyped &&
+      html`<${Field} id="bulk-typed" name="typed" label=${html`Type <code>${plan.changed}</code> to confirm`} value=${typed}
         onInput=${setTyped} />`}
     <div class="acts">
-      <button type="button" onClick=${() => close(false)}>Keep as it is</button>
-      <button type="button" class=${action === "cancel" ? "danger" : "primary"} disabled=${!number || !isSure}
-        onClick=${start}>
-        ${{ cancel: "Cancel", retry: "Retry" }[action] ?? "Do it"} ${!action ? "" : list ? count(number) : "…"}
-      </button>
+      <button type="button" onClick=${dismiss}>Keep as it is</button>
+      <${Button} kind=${LASTS.includes(action) ? "danger" : "primary"} disabled=${!plan?.changed || !isSure} onClick=${start}>
+        ${DOES[action] ?? "Do it"} ${!plan ? "" : count(plan.changed)}
+      <//>
     </div>
   `;
 }
 
-const Result = ({ action, result: { done, refused }, close }) => html`
-  <p role="status"><strong>
-    ${count(done)}</strong> ${action === "cancel" ? "cancelled"
-      : "in the queue again"}, ${count(refused.length)} left as they were.</p>
-  ${
-    refused.length > 0 &&
-    html`<ul class="results">
-    ${refused.slice(0, TOLD_MAX).map(({ message, why }) =>
-      html`<li><a href=${link(`messages/${message.uid}`)}>${message.id}</a>: ${why}</li>`)}
-    ${refused.length > TOLD_MAX && html`<li>and ${count(refused.length - TOLD_MAX)} more</li>`}
-  </ul>`
-  }
-  <div class="acts"><button type="button" class="primary" onClick=${() => close(true)}>Done</button></div>
+const Plan = ({ plan, action }) => html`
+  <p><strong>${count(plan.changed)}${plan.or_more ? " or more" : ""}</strong> of ${count(plan.matching)}
+    ${" "}${plan.matching === 1 ? "message" : "messages"}${plan.skipped > 0 && html`; ${count(plan.skipped)} stay as they are, because
+    ${" "}${DOES[action].toLowerCase()} does not fit their state`}.</p>
+  ${plan.by_status.length > 0 && html`<ul class="counts">${[...plan.by_status].sort((one, other) => Number(other.changed) - Number(one.changed)).map(({ status, changed, messages }) =>
+    html`<li><${Badge} status=${status} /> ${count(messages)}${!changed && html` <span class="muted small">left</span>`}</li>`)}</ul>`}
 `;
+
+/** How far it is, until it has ended. */
+function Progress({ id, close }) {
+  const now = useLoad((signal) => get(url`/v1/bulk-actions/${id}`, {}, signal), [], FOLLOW_MS);
+  const one = now.data;
+  if (!one) return html`<p role="status">Begun…</p>`;
+  const stop = async () => {
+    await post(url`/v1/bulk-actions/${id}/stop`);
+    now.reload();
+  };
+  const isOver = one.state !== "running";
+  return html`
+    <p role="status">${isOver
+      ? html`<strong>${count(one.changed)}</strong> done, ${count(one.skipped)} left as they were${one.state === "stopped" && "; stopped"}.`
+      : html`${count(one.changed + one.skipped)} of ${count(one.expected)}${one.expected_or_more ? " or more" : ""} done`}</p>
+    <progress value=${isOver ? 1 : one.changed + one.skipped} max=${isOver ? 1 : Math.max(one.expected, 1)} aria-label="Progress"></progress>
+    ${!isOver && html`<p class="muted small">The server goes on if you close this.
+      ${" "}<a href=${link("bulk-actions")}>All bulk actions</a></p>`}
+    <div class="acts">
+      ${!isOver && html`<${Button} kind="danger" onClick=${stop}>Stop here<//>`}
+      <button type="button" class="primary" onClick=${() => close(true)}>${isOver ? "Done" : "Close"}</button>
+    </div>
+  `;
+}

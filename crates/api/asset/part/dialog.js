@@ -33,14 +33,22 @@ export const confirm = ({ title, text, action, kind = "primary", typed }) =>
     </div>
   `);
 
-/** A form in front of the page. `save(changes)` may refuse; what it returned, or undefined where it was dismissed. */
-export const edit = ({ title, fields, value, preset, action = "Save", save, note }) =>
+/**
+ * A form in front of the page. `save(changes)` may refuse; what it returned, or undefined where it was dismissed. `trial`
+ * follows where it is to be saved and tested.
+ */
+export const edit = ({ title, fields, value, preset, action = "Save", save, note, expert, trial }) =>
   ask(
     title,
     (close, dismiss) => html`
     ${note && html`<p class="muted">${note}</p>`}
-    <${Form} fields=${fields} value=${value} preset=${preset} action=${action} onCancel=${dismiss}
-      onSubmit=${async (changes) => close((await save(changes)) ?? true)} />
+    <${Form} fields=${fields} value=${value} preset=${preset} action=${action} onCancel=${dismiss} expert=${expert}
+      second=${trial && `${action} and test`}
+      onSubmit=${async (changes, isTried) => {
+        const saved = (await save(changes)) ?? true;
+        close(saved);
+        if (isTried) setTimeout(trial, 0, saved);
+      }} />
   `,
   );
 

@@ -2,9 +2,11 @@
 //
 // A field is `{name, label, kind, hint, options, when(value), required, rows}`. Its name may lead inwards:
 // `limits.per_day`. Kinds: text, number, area, check, choice, list (one a line), json, secret (sent only if filled
-// in), time.
+// in), time, preset (an option `[word, words, {name: value}]` fills in other fields), and those of controls.js. A form with
+// `expert` has a second side: the same as JSON.
 
 import { html, useRef, useState } from "../vendor/preact.js";
+import { KINDS } from "./controls.js";
 import { fromField, toField } from "./time.js";
 import { useUnsaved } from "./unsaved.js";
 
@@ -19,6 +21,7 @@ function put(target, name, value) {
 
 /** A value of the API as it stands in a control. */
 function shown(kind, value) {
+  if (KINDS[kind]) return KINDS[kind].shown(value);
   if (kind === "check") return Boolean(value);
   if (value === null || value === undefined) return "";
   if (kind === "list") return value.join("\n");
@@ -29,6 +32,7 @@ function shown(kind, value) {
 
 /** What a control holds as a value of the API; null where it is empty. */
 function read(kind, held) {
+  if (KINDS[kind]) return KINDS[kind].read(held);
   if (kind === "check") return held;
   const text = kind === "area" || kind === "secret" ? held : held.trim();
   if (kind === "list")
@@ -50,15 +54,30 @@ function changes(fields, held, before) {
   const body = {};
   const wrong = {};
   for (const { name, kind } of fields) {
+    if (kind === "preset") continue;
     try {
       const value = read(kind, held[name]);
       const unchanged = before ? held[name] === shown(kind, at(before, name)) : isEmpty(value);
       if (!unchanged && !(kind === "secret" && value === null)) put(body, name, value);
-    } catch {
-      wrong[name] = "is not valid JSON";
+    } catch (error) {
+      wrong[name] = KINDS[kind] ? error.message : "is not valid JSON";
     }
   }
   return { body, wrong };
+}
+
+/** All that a form holds, as a body; what is empty or wrong is left out. */
+function whole(fields, held) {
+  const body = {};
+  for (const { name, kind } of fields) {
+    try {
+      const value = kind === "preset" ? null : read(kind, held[name]);
+      if (!isEmpty(value)) put(body, name, value);
+    } catch {
+      // It is said when the form is sent.
+    }
+  }
+  return body;
 }
 
 /** Which field a fault of the server is about: the field itself, or what it is in (`to[0]`, `limits`). */
@@ -84,20 +103,26 @@ export function Form({
   onCancel,
   onChange,
   passing,
+  expert,
+  second,
 }) {
   const start = () =>
     Object.fromEntries(fields.map(({ name, kind }) => [name, shown(kind, at(value ?? preset, name))]));
   const [held, setHeld] = useState(start);
   const [faults, setFaults] = useState({});
   const [busy, setBusy] = useState(false);
+  const [json, setJson] = useState(null);
   const form = useRef(null);
   const id = useRef(null);
   id.current ??= `form${++forms}`;
   const [began, setBegan] = useState(held);
-  const saved = useUnsaved(!passing && JSON.stringify(held) !== JSON.stringify(began));
+  const saved = useUnsaved(!passing && (json !== null || JSON.stringify(held) !== JSON.stringify(began)));
   const visible = fields.filter(({ when }) => !when || when(held));
   const set = (name, to) => {
-    const next = { ...held, [name]: to };
+    const { kind, options } = fields.find((field) => field.name === name);
+    const [, , fills = {}] = kind === "preset" ? (options.find(([word]) => word === to) ?? []) : [];
+    const filled = Object.entries(fills).map(([name, value]) => [name, shown(fields.find((field) => field.name === name)?.kind, value)]);
+    const next = { ...held, [name]: to, ...Object.fromEntries(filled) };
     setHeld(next);
     onChange?.(next);
   };
@@ -107,12 +132,20 @@ export function Form({
   };
   const submit = async (event) => {
     event.preventDefault();
-    const { body, wrong } = changes(visible, held, value);
+    const isSecond = event.submitter?.value === "second";
+    let { body, wrong } = json === null ? changes(visible, held, value) : { body: {}, wrong: {} };
+    if (json !== null) {
+      try {
+        body = JSON.parse(json);
+      } catch (error) {
+        wrong = { "": `This is not valid JSON: ${error.message}` };
+      }
+    }
     if (Object.keys(wrong).length) return refuse(wrong);
     setBusy(true);
     setFaults({});
     try {
-      await onSubmit(body);
+      await onSubmit(body, isSecond);
       saved();
       setBegan(held);
     } catch (error) {
@@ -131,16 +164,22 @@ export function Form({
   };
   return html`<form ref=${form} onSubmit=${submit} novalidate>
     ${faults[""] && html`<p class="error" role="alert" tabindex="-1">${faults[""]}</p>`}
-    <div class="fields">
+    ${json !== null && html`<${Field} id=${`${id.current}-json`} name="json" label="All of it as JSON" kind="area" code rows=${16} wide
+      value=${json} onInput=${setJson} />`}
+    <div class="fields" hidden=${json !== null}>
       ${visible.map(
         (
           field,
-        ) => html`<${Field} ...${field} key=${field.name} id=${`${id.current}-${field.name}`} value=${held[field.name]}
+        ) => html`<${Field} ...${field} hint=${typeof field.hint === "function" ? field.hint(held) : field.hint} key=${field.name} id=${`${id.current}-${field.name}`} value=${held[field.name]}
         fault=${faults[field.name]} onInput=${(to) => set(field.name, to)} />`,
       )}
     </div>
     <div class="acts">
+      ${expert && html`<button type="button" class="plain" aria-pressed=${String(json !== null)}
+        onClick=${() => setJson(json === null ? JSON.stringify(whole(visible, held), null, 2) : null)}>
+        ${json === null ? "As JSON" : "Back to the form"}</button><span class="grow"></span>`}
       ${onCancel && html`<button type="button" onClick=${onCancel}>${keep}</button>`}
+      ${second && html`<button type="submit" value="second" disabled=${busy}>${second}</button>`}
       <button type="submit" class=${kind} disabled=${busy} aria-busy=${busy ? "true" : null}>${action}</button>
     </div>
   </form>`;
@@ -164,6 +203,7 @@ export function Field({
   focus,
   code,
   extra,
+  load,
 }) {
   const about = [hint && `${id}-hint`, fault && `${id}-fault`].filter(Boolean).join(" ") || null;
   const common = {
@@ -201,6 +241,14 @@ export function Field({
       onInput=${input} />`,
     text: () => html`<input type="text" spellcheck="false" ...${common} value=${value} onInput=${input} />`,
   };
+  if (KINDS[kind]?.isGroup) {
+    return html`<div class="field wide">
+      <span class="label" id=${`${id}-label`}>${label}${required && html`<span class="required"> required</span>`}</span>
+      ${KINDS[kind].draw({ id, options, value, onInput, about, invalid: fault ? "true" : null })}${notes}
+    </div>`;
+  }
+  control.preset = control.choice;
+  if (KINDS[kind]) control[kind] = () => (KINDS[kind].draw ?? control.text)({ load, options, value, common, input });
   const area = () =>
     html`<textarea rows=${rows} spellcheck="false" class=${kind === "json" || code ? "code" : ""} ...${common}
       value=${value} onInput=${input}></textarea>`;

@@ -5,7 +5,7 @@
 import { html, useRef } from "../vendor/preact.js";
 
 /** Renamed before they are parsed, as a parser reports each style that the policy forbids. */
-const inert = (source) =>
+export const inert = (source) =>
   source
     .replace(/<style\b/gi, '<script type="text/css"')
     .replace(/<\/style\b/gi, "</script")

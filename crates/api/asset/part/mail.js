@@ -1,10 +1,11 @@
 // A mail as its readers see it. The html is a stranger's: it comes from the server under a policy of its own, in a
 // frame in which no script runs and from which nothing is fetched.
 
-import { html } from "../vendor/preact.js";
+import { html, useState } from "../vendor/preact.js";
 import { get, text } from "../api.js";
 import { Icon } from "./icon.js";
 import { Loaded, useLoad } from "./load.js";
+import { Checks } from "./mail_checks.js";
 import { Tabs } from "./tabs.js";
 import { bytes } from "./time.js";
 
@@ -26,9 +27,7 @@ export function Mail({ path, label = "Mail", more = [] }) {
 const tabs = (path, mail, more) => [
   mail.has_html && {
     name: "Preview",
-    body: () =>
-      html`<iframe class="mail" title="The mail as it looks" sandbox="" referrerpolicy="no-referrer"
-        src=${`${path}/preview`}></iframe>`,
+    body: () => html`<${Preview} path=${path} />`,
   },
   { name: "Text", body: () => html`<pre class="mailtext">${mail.text ?? "It has no text."}</pre>` },
   mail.attachments.length > 0 && {
@@ -41,9 +40,25 @@ const tabs = (path, mail, more) => [
       html`<dl class="headers">
         ${mail.headers.map(({ name, value }) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`,
   },
+  { name: "Checks", body: () => html`<${Checks} path=${path} mail=${mail} />` },
   { name: "Source", body: () => html`<${Source} path=${path} />` },
   ...more,
 ];
+
+const WIDTHS = [
+  ["", "As wide as there is room"],
+  ["768", "Tablet"],
+  ["390", "Phone"],
+];
+
+/** The mail as it looks, at the width of a device. */
+function Preview({ path }) {
+  const [width, setWidth] = useState("");
+  return html`<div class="widths" role="group" aria-label="Width">${WIDTHS.map(([pixels, words]) =>
+    html`<button type="button" class="small" aria-pressed=${String(pixels === width)} onClick=${() => setWidth(pixels)}>${words}</button>`)}</div>
+    <iframe class=${`mail w${width}`} title="The mail as it looks" sandbox="" referrerpolicy="no-referrer"
+      src=${`${path}/preview`}></iframe>`;
+}
 
 /** The sentence above a mail that has more than is shown. */
 const Omitted = ({ limits }) => html`<p class="muted" role="note">

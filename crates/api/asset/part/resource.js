@@ -15,7 +15,7 @@ import { toast } from "./toast.js";
  * and `change` take the place of POST and PATCH; `fixed` means that there is no change here. `acts` are
  * `{name, when(row), run(row), kind}`; after `run` the list is read anew. `removal(row)` is what a deletion means:
  * `{text, path, typed, done}`, where `path` takes the place of `at(row)`, `typed` is to be typed first, and `done`
- * follows; or only the text; or false for what stays.
+ * follows; or only the text; or false for what stays. `trial(row)` tests what was just saved.
  */
 export function Resource({
   title,
@@ -36,17 +36,28 @@ export function Resource({
   tools,
   intro,
   fixed,
+  trial,
   ...list
 }) {
   const [turn, setTurn] = useState(0);
   const again = () => setTurn((n) => n + 1);
   const manages = may(scope);
+  const tried = async (row) => {
+    try {
+      await trial(row);
+    } catch (error) {
+      toast(error.message, "bad");
+    }
+    again();
+  };
   const make = async () => {
     const made = await edit({
       title: `New ${what}`,
       action: "Create",
       fields: fields(null),
       preset,
+      expert: true,
+      trial: trial && tried,
       save: async (body) => (create ?? ((body) => post(path, body)))(body),
     });
     if (!made) return;
@@ -59,7 +70,7 @@ export function Resource({
       const whole = versioned ? { ...body, version: row.version } : body;
       return Object.keys(body).length ? (change ?? ((row, body) => patch(at(row), body)))(row, whole) : row;
     };
-    if (!(await edit({ title: `Change ${what}`, fields: fields(row), value: row, save }))) return;
+    if (!(await edit({ title: `Change ${what}`, fields: fields(row), value: row, save, expert: true, trial: trial && tried }))) return;
     toast("Saved");
     again();
   };

@@ -17,7 +17,7 @@ export const Table = ({ caption, columns, rows, rowKey = (row) => row.id, busy, 
         <tr>
           ${columns.map(
             ({ head, kind }) => html`<th scope="col" class=${kind ?? ""}>
-              ${kind === "doing" ? html`<span class="visually-hidden">${head}</span>` : head}
+              ${["doing", "pick"].includes(kind) ? html`<span class="visually-hidden">${head}</span>` : head}
             </th>`,
           )}
         </tr>

@@ -2,6 +2,7 @@
 
 import { html } from "../vendor/preact.js";
 import { Badge } from "./badge.js";
+import { link } from "../route.js";
 import { When, absolute, bytes, count, day, precise, span, step } from "./time.js";
 
 /** Particulars that have a place of their own. */
@@ -70,7 +71,8 @@ export const Timeline = ({ events, attempts = [], recipients = [] }) => html`<ol
         ${event.data.checks && html`<p class="muted">${checked(event.data.checks)}</p>`}
         ${attempt && html`<${Attempt} attempt=${attempt} />`}
         ${waits(event) && html`<p class="muted">to go <${When} at=${event.data.due_at} /></p>`}
-        <${Rest} data=${event.data} />
+        ${event.type === "bounced" && html`<${Bounce} data=${event.data} />`}
+        <${Rest} data=${event.data} without=${event.type === "bounced" ? SAID : []} />
       </div>
     </li>`;
   })}
@@ -82,9 +84,27 @@ const Attempt = ({ attempt }) => html`<p class="attempt">
   ${said(attempt) && html`<br /><code>${said(attempt)}</code>`}
 </p>`;
 
-function Rest({ data }) {
-  const rest = Object.entries(data).filter(([name, value]) => !SHOWN.includes(name) && value !== null && value !== "");
+/** What an event names that has a page of its own. */
+const LINKS = {
+  inbound: (id) => html`<a href=${link(`inbound/${id}`)}>the report</a>`,
+  bulk_action: () => html`<a href=${link("bulk-actions")}>with others</a>`,
+  template: (name) => html`<a href=${link(`templates/${encodeURIComponent(name)}`)}>${name}</a>`,
+  account: (id) => html`<a href=${link(`accounts/${encodeURIComponent(id)}`)}>${id}</a>`,
+  rule: (id) => html`<a href=${link("rules")}>${id}</a>`,
+  by: (who) => (who === "operator" ? "an operator" : who),
+};
+const NAMES = { inbound: "told by", bulk_action: "done", status: "code" };
+
+/** What a report says, as a sentence. */
+const Bounce = ({ data }) => html`<p>${[data.type && `${data.type} bounce`, data.reason ?? data.diagnostic].filter(Boolean).join(": ")}
+  ${data.status && html` <code>${data.status}</code>`}</p>`;
+/** The particulars that the sentence has. */
+const SAID = ["type", "reason", "diagnostic", "status"];
+
+function Rest({ data, without = [] }) {
+  const rest = Object.entries(data).filter(([name, value]) => ![...SHOWN, ...without].includes(name) && value !== null && value !== "");
   if (!rest.length) return null;
   return html`<dl class="rest">
-    ${rest.map(([name, value]) => html`<div><dt>${name.replaceAll("_", " ")}</dt><dd>${told(value)}</dd></div>`)}</dl>`;
+    ${rest.map(([name, value]) => html`<div><dt>${NAMES[name] ?? name.replaceAll("_", " ")}</dt>
+      <dd>${typeof value === "string" && LINKS[name] ? LINKS[name](value) : told(value)}</dd></div>`)}</dl>`;
 }

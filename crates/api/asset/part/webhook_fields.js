@@ -16,8 +16,8 @@ export const webhookFields = () => [
   {
     name: "events",
     label: "Events",
-    kind: "list",
-    hint: `One a line, or * for all: ${EVENTS.map((name) => `email.${name}`).join(", ")}, email.pec.accepted, …`,
+    kind: "checks",
+    options: [["*", "all of them"], ...EVENTS.map((name) => [`email.${name}`, name.replaceAll("_", " ")])],
   },
   { name: "form", label: "In whose words", kind: "choice", options: ["postway", "resend"] },
   { name: "description", label: "What it is for", wide: true },

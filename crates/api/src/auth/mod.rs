@@ -247,10 +247,11 @@ pub(crate) enum AuthenticatedKey {
 pub(crate) async fn authenticate(parts: &Parts, app: &AppState) -> Result<AuthenticatedKey, ApiError> {
     match presented_key(&parts.headers) {
         Some(presented) => authenticate_key(presented, parts, app).await,
-        None => {
-            let who = session::authenticated_key(parts, app).await?.ok_or_else(ApiError::unauthorized)?;
-            check_network(who, parts)
-        }
+        None => match session::authenticated_key(parts, app).await? {
+            Some(who) => check_network(who, parts),
+            None if app.opens_to_this_machine && is_of_this_machine(parts) => Ok(AuthenticatedKey::Admin),
+            None => Err(ApiError::unauthorized()),
+        },
     }
 }
 
@@ -286,6 +287,23 @@ impl From<KeyLookupError> for ApiError {
             KeyLookupError::Unavailable(error) => error.into(),
         }
     }
+}
+
+/// Whether a request comes from a program of this machine, or from the page of this server. A page of another
+/// site that a browser shows names its site or its origin, and one whose name was made to resolve to this
+/// machine names that.
+fn is_of_this_machine(parts: &Parts) -> bool {
+    let headers = &parts.headers;
+    let is_local = RequestOrigin::from_parts(parts).is_some_and(|origin| origin.address.is_loopback());
+    let from_own_page = match headers.get("sec-fetch-site").map(|value| value.as_bytes()) {
+        None | Some(b"same-origin" | b"none") => true,
+        Some(_) => false,
+    };
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let own_origin = headers.get(header::ORIGIN).is_none_or(|origin| {
+        origin.to_str().ok().and_then(|origin| origin.split_once("://")).is_some_and(|(_, of)| of == host)
+    });
+    is_local && is_loopback_host(headers) && from_own_page && own_origin
 }
 
 /// Whether a request was made to this machine, by name or address.
@@ -334,6 +352,34 @@ mod tests {
             assert!(!key.opens(wrong.as_bytes()), "{wrong:?}");
         }
         assert_eq!(format!("{key:?}"), "AdminKey(***)");
+    }
+
+    #[test]
+    fn other_sites_are_not_of_this_machine() {
+        let request = |from: &str, headers: &[(&'static str, &'static str)]| {
+            let mut request = axum::http::Request::builder().uri("/v1/messages");
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            let mut parts = request.body(()).unwrap().into_parts().0;
+            parts.extensions.insert(RequestOrigin::direct(from.parse().unwrap()));
+            is_of_this_machine(&parts)
+        };
+        let host = ("host", "127.0.0.1:8025");
+        assert!(request("127.0.0.1", &[host]));
+        assert!(request("::1", &[("host", "localhost:8025"), ("origin", "http://localhost:8025")]));
+        assert!(request("127.0.0.1", &[host, ("sec-fetch-site", "same-origin")]));
+        for (from, headers) in [
+            ("192.0.2.1", vec![host]),
+            ("127.0.0.1", vec![("host", "evil.example:8025")]),
+            ("127.0.0.1", vec![]),
+            ("127.0.0.1", vec![host, ("origin", "https://evil.example")]),
+            ("127.0.0.1", vec![host, ("origin", "null")]),
+            ("127.0.0.1", vec![host, ("sec-fetch-site", "cross-site")]),
+            ("127.0.0.1", vec![host, ("sec-fetch-site", "same-site")]),
+        ] {
+            assert!(!request(from, &headers), "{from} {headers:?}");
+        }
     }
 
     #[test]

@@ -31,6 +31,11 @@ impl QueryParameters {
         Ok(Self { pairs, wrong: Vec::new() })
     }
 
+    /// These parameters, wherever they come from. Empty values count as absent.
+    pub(crate) fn from_pairs(pairs: Vec<(String, String)>) -> Self {
+        Self { pairs, wrong: Vec::new() }
+    }
+
     /// Every value of `name`.
     pub(crate) fn take_all(&mut self, name: &str) -> Vec<String> {
         let mut values = Vec::new();
@@ -80,17 +85,20 @@ impl QueryParameters {
     }
 
     /// Ends the reading: 422 if anything was wrong or remains.
-    pub(crate) fn finish(mut self) -> Result<(), ApiError> {
+    pub(crate) fn finish(self) -> Result<(), ApiError> {
+        let wrong = self.faults("is not a parameter of this call");
+        if wrong.is_empty() { Ok(()) } else { Err(ApiError::invalid(wrong)) }
+    }
+
+    /// Ends the reading: what was wrong, and each parameter that remains, with this message.
+    pub(crate) fn faults(mut self, unknown: &str) -> Vec<FieldError> {
         for (name, _) in self.pairs {
             let name: String = name.chars().take(100).collect();
             if !self.wrong.iter().any(|wrong| wrong.field == name) {
-                self.wrong.push(FieldError::new(name, "is not a parameter of this call"));
+                self.wrong.push(FieldError::new(name, unknown));
             }
         }
-        match self.wrong.is_empty() {
-            true => Ok(()),
-            false => Err(ApiError::invalid(self.wrong)),
-        }
+        self.wrong
     }
 }
 

@@ -22,6 +22,7 @@ use utoipa::openapi::{
 };
 
 use super::named;
+use crate::message::bulk;
 
 /// Letters, digits, dot, underscore and dash.
 const NAME_64: &str = "^[A-Za-z0-9._-]{1,64}$";
@@ -147,6 +148,8 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
         (Chars(1, limits.collapse_key_chars_max), &["MessageRequest.collapse_key"]),
         (Chars(1, limits.external_id_chars_max), &["MessageRequest.external_id"]),
         (Items(1, limits.batch_messages_max), &["BatchRequest.messages"]),
+        (Items(1, bulk::IDS_MAX), &["BulkActionRequest.ids"]),
+        (Chars(0, 500), &["BulkActionRequest.note"]),
         (Items(1, 1_000), &["ReplayRequest.ids", "SuppressionRequest.addresses"]),
         (
             Chars(1, 998),

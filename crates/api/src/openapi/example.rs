@@ -33,6 +33,9 @@ fn example_for(operation: &str) -> Option<Value> {
         }),
         "rescheduleMessage" => json!({"send_at": "2030-01-01T09:00:00Z"}),
         "resolveMessage" => json!({"outcome": "resend"}),
+        "createBulkAction" => {
+            json!({"action": "retry", "filter": {"status": "failed", "error_code": "smtp_451"}})
+        }
         "replayDeadLetters" => json!({"ids": ["order-1"]}),
         "createAccount" => json!({
             "id": "relay-1", "host": "smtp.example.com", "port": 587, "tls": "starttls", "username": "shop",

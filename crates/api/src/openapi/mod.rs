@@ -35,7 +35,7 @@ use crate::{
     inbound::{contact, mail, mailbox, rule},
     message::{self, feed, operate::dead_letter},
     observe::{account_history, health, metrics, overview, queue_stats},
-    outgoing::{account, batch, dkim, recipient, route, stream, suppression, template},
+    outgoing::{account, batch, dkim, domain, recipient, route, stream, suppression, template},
     state::SharedState,
     web::{hook, linked_file, unsubscribe},
     webhook,
@@ -66,7 +66,7 @@ const CURSOR: &str = "^[A-Za-z0-9_-]+$";
         (name = "dead letters", description = "Messages whose retries are exhausted."),
         (name = "templates", description = "Mail templates, stored in versions."),
         (name = "recipients", description = "Your optional directory of the people you write to."),
-        (name = "signing keys", description = "DKIM: keys that sign the mail of a domain."),
+        (name = "signing keys", description = "DKIM: keys that sign the mail of a domain, and what DNS says about your domains."),
         (name = "accounts", description = "The relays and providers that send your mail."),
         (name = "routes", description = "Rules that choose the account of mail that names none."),
         (name = "batches", description = "Mail that is suspended and activated together."),
@@ -82,7 +82,7 @@ const CURSOR: &str = "^[A-Za-z0-9_-]+$";
 )]
 struct DocumentPreface;
 
-/// Every route with its documentation. Three have none: the style sheet, and the two paths that are calls for
+/// Every route with its documentation. Four have none: the style sheet, the script, and the two paths that are calls for
 /// POST but may be a client's message id for GET.
 pub(crate) fn routes() -> OpenApiRouter<SharedState> {
     OpenApiRouter::with_openapi(DocumentPreface::openapi())
@@ -103,6 +103,9 @@ pub(crate) fn routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(message::operate::actions::retry))
         .routes(routes!(message::operate::actions::reschedule))
         .routes(routes!(message::operate::actions::resolve))
+        .routes(routes!(message::bulk::create, message::bulk::list))
+        .routes(routes!(message::bulk::show))
+        .routes(routes!(message::bulk::stop))
         .routes(routes!(overview::overview))
         .routes(routes!(session::sign_in, session::show, session::sign_out))
         .routes(routes!(dead_letter::list))
@@ -118,6 +121,9 @@ pub(crate) fn routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(dkim::show, dkim::delete))
         .routes(routes!(dkim::pause::activate))
         .routes(routes!(dkim::pause::suspend))
+        .routes(routes!(domain::list))
+        .routes(routes!(domain::check))
+        .routes(routes!(domain::delete))
         .routes(routes!(account::create, account::list))
         .routes(routes!(account::show, account::change::patch, account::change::put, account::delete))
         .routes(routes!(account::pause::suspend))
@@ -194,6 +200,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(openapi_json))
         .routes(routes!(docs_page::docs))
         .route("/docs/style.css", get(docs_page::style))
+        .route("/docs/script.js", get(docs_page::script))
         .route("/v1/messages/batch", get(message::read::show::show_named_batch))
         .route("/v1/messages/raw", get(message::read::show::show_named_raw))
 }

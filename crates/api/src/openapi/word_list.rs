@@ -22,6 +22,7 @@ use utoipa::openapi::{
 };
 
 use super::named;
+use crate::{message::bulk::BulkActionView, outgoing::domain::check::STATES};
 
 /// The words of one list, and the fields that use them.
 struct WordList {
@@ -59,6 +60,7 @@ fn lists() -> Vec<WordList> {
                 "SettledMessage.status",
                 "Explanation.status",
                 "SentOn.status",
+                "BulkStatusCount.status",
             ],
         },
         WordList {
@@ -74,6 +76,10 @@ fn lists() -> Vec<WordList> {
             words: RecipientStatus::ALL.iter().map(|status| status.as_str()).collect(),
             used_by: &["Recipient.status"],
         },
+        WordList { words: BulkActionView::states().collect(), used_by: &["BulkAction.state"] },
+        list(&["cancel", "retry", "reschedule", "resolve", "suppress"], &["BulkActionRequest.action"]),
+        list(&["sent", "failed", "resend"], &["BulkActionRequest.outcome"]),
+        list(&STATES, &["DnsFinding.state"]),
         list(&["to", "cc", "bcc"], &["Recipient.kind"]),
         WordList { words: events, used_by: &["WebhookRequest.events", "Webhook.events"] },
         WordList {

@@ -101,6 +101,7 @@ async fn the_openapi_document_lists_every_route() {
         "DELETE /v1/accounts/{id}/hook",
         "DELETE /v1/contacts/{id}",
         "DELETE /v1/dkim/{domain}/{selector}",
+        "DELETE /v1/domains/{domain}",
         "DELETE /v1/mailboxes/{id}",
         "DELETE /v1/recipients/{id}",
         "DELETE /v1/routes/{id}",
@@ -127,11 +128,14 @@ async fn the_openapi_document_lists_every_route() {
         "GET /v1/audit",
         "GET /v1/batches",
         "GET /v1/batches/{code}",
+        "GET /v1/bulk-actions",
+        "GET /v1/bulk-actions/{id}",
         "GET /v1/contacts",
         "GET /v1/contacts/{id}",
         "GET /v1/dead-letters",
         "GET /v1/dkim",
         "GET /v1/dkim/{domain}/{selector}",
+        "GET /v1/domains",
         "GET /v1/events",
         "GET /v1/inbound",
         "GET /v1/inbound/{id}",
@@ -199,12 +203,15 @@ async fn the_openapi_document_lists_every_route() {
         "POST /v1/accounts/{id}/test",
         "POST /v1/batches/{code}/activate",
         "POST /v1/batches/{code}/suspend",
+        "POST /v1/bulk-actions",
+        "POST /v1/bulk-actions/{id}/stop",
         "POST /v1/cleanup",
         "POST /v1/contacts",
         "POST /v1/dead-letters/replay",
         "POST /v1/dkim",
         "POST /v1/dkim/{domain}/{selector}/activate",
         "POST /v1/dkim/{domain}/{selector}/suspend",
+        "POST /v1/domains/{domain}/check",
         "POST /v1/erase",
         "POST /v1/inbound/replay",
         "POST /v1/inbound/{id}/replay",
@@ -284,10 +291,13 @@ async fn the_docs_are_a_page_that_needs_nothing_from_elsewhere() {
     assert!(
         html.contains("POST") && html.contains("/v1/messages/{id}/resolve") && html.contains("curl -X POST")
     );
-    for elsewhere in ["<script", "src=", "href=\"http", "url("] {
+    assert_eq!((html.matches("<script").count(), html.matches(" src=\"/docs/script.js\"").count()), (1, 1));
+    for elsewhere in ["src=\"http", "src=\"//", "href=\"http", "url("] {
         assert!(!html.contains(elsewhere), "{elsewhere}");
     }
     let style = open(&api, "/docs/style.css").await;
     assert_eq!(style.headers["content-type"], "text/css; charset=utf-8");
+    let script = open(&api, "/docs/script.js").await;
+    assert_eq!(script.headers["content-type"], "text/javascript; charset=utf-8");
     assert!(String::from_utf8_lossy(&style.body).contains("prefers-color-scheme: dark"));
 }

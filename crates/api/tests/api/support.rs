@@ -12,8 +12,8 @@ use axum::{
 };
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use postway_api::{
-    AccountProbe, AdminKey, ApiState, CompatConfig, InboundProbe, MailboxStep, MetricsAccess, MetricsKey,
-    ProbeStep, RuleTrial, WebhookTest,
+    AccountProbe, AdminKey, ApiState, CompatConfig, DnsFinding, DomainChecker, DomainProbe, DomainUse,
+    InboundProbe, MailboxStep, MetricsAccess, MetricsKey, ProbeStep, RuleTrial, WebhookTest,
 };
 use postway_domain::{
     Account, AccountLimits, AccountSettings, Clock, EventKind, Incarnation, Lane, LeaseToken,
@@ -79,6 +79,26 @@ impl AccountProbe for Probe {
     async fn test_webhook(&self, webhook: &Subscriber) -> WebhookTest {
         let ok = !webhook.url.contains("down");
         WebhookTest { ok, status: ok.then_some(200), latency_ms: 1, answer: "said so".to_owned() }
+    }
+}
+
+/// Finds that SPF is right unless the domain says otherwise, and each key published.
+pub struct Dns;
+
+#[async_trait::async_trait]
+impl DomainProbe for Dns {
+    async fn check(&self, domain: &str, used: &DomainUse) -> Vec<DnsFinding> {
+        let finding = |check: String, state: &str| DnsFinding {
+            check,
+            state: state.to_owned(),
+            found: None,
+            advice: None,
+            record: None,
+        };
+        let state = ["wrong", "missing", "unknown"].into_iter().find(|state| domain.contains(state));
+        let spf = used.is_sender.then(|| finding("spf".to_owned(), state.unwrap_or("ok")));
+        let keys = used.keys.iter().map(|(selector, _)| finding(format!("dkim {selector}"), "ok"));
+        spf.into_iter().chain(keys).chain([finding("mx".to_owned(), "ok")]).collect()
     }
 }
 
@@ -231,10 +251,12 @@ impl Api {
             },
             roster: Arc::new(LivenessRoster::new(Incarnation::from_bytes([1; 16]), false)),
             probe: Arc::new(Probe),
+            domains: DomainChecker::new(store.clone(), clock.clone(), Arc::new(Dns)),
             outbox: Arc::default(),
             inbound: Arc::new(Trials),
             compat,
             report_retention: std::time::Duration::from_secs(604_800),
+            opens_to_this_machine: false,
         };
         Self { router: postway_api::router(state), store, clock, recorder }
     }

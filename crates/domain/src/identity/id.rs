@@ -32,6 +32,11 @@ pub struct AuditId(Uuid);
 #[serde(transparent)]
 pub struct SessionId(Uuid);
 
+/// The id of a bulk action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BulkActionId(Uuid);
+
 /// The id of an entry in a tenant's directory of recipients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -163,6 +168,7 @@ impl MessageUid {
 uuid_id!(Incarnation);
 uuid_id!(AuditId);
 uuid_id!(SessionId);
+uuid_id!(BulkActionId);
 uuid_id!(RecipientId);
 
 /// The secret of one claim. Every later write of the claimed work must show it.

@@ -70,7 +70,7 @@ async fn everything(context: &CommandContext, dns: Option<SocketAddr>) -> Result
         config_file: context.config_file(),
         client,
         tenant: context.tenant(),
-        dns,
+        dns: dns.or_else(|| configured_dns(context)),
     };
     let bar = steps(AREAS, "checked");
     bar.tick();
@@ -129,8 +129,13 @@ async fn mailboxes(context: &CommandContext) -> Result<(), CommandFailure> {
     }
 }
 
+/// The name server that the configuration names; a configuration with errors names none.
+fn configured_dns(context: &CommandContext) -> Option<SocketAddr> {
+    context.load_or_errors().ok()?.config.dns_server
+}
+
 async fn domain(context: &CommandContext, args: DoctorDomainArgs) -> Result<(), CommandFailure> {
-    let dns = match args.dns {
+    let dns = match args.dns.or_else(|| configured_dns(context)) {
         Some(server) => SystemDns::with_server(server),
         None => SystemDns::from_system(),
     };

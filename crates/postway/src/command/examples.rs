@@ -18,6 +18,16 @@ Examples:
   postway serve --hold          # on a restored backup: nothing is sent until `postway tenants activate`
   POSTWAY_DATA_DIR=/var/lib/postway POSTWAY_HTTP_LISTEN=127.0.0.1:9000 postway serve";
 
+/// `postway dev`.
+pub const DEV: &str = "Point an application's SMTP settings at 127.0.0.1:1025, without login, and read its mail at http://127.0.0.1:8025.
+Addresses like refused@shop.test, deferred@shop.test and doubt@shop.test fail as their names say.
+
+Examples:
+  postway dev --open
+  postway dev --smtp 2525 --http 8080 --data-dir ./mail
+  curl http://127.0.0.1:8025/v1/messages -H 'Content-Type: application/json' \\
+    -d '{\"from\":\"a@example.com\",\"to\":\"b@example.net\",\"subject\":\"Hi\",\"text\":\"Hi\"}'";
+
 /// `postway send`.
 pub const SEND: &str = "Examples:
   postway send --from 'Shop <shop@example.com>' --to ada@example.net --subject Hello --text 'Hi.' --wait
@@ -36,6 +46,26 @@ pub const MESSAGES: &str = "Examples:
   postway messages list --held-by any --watch
   postway messages retry order-1 order-2
   postway messages raw order-1 > order-1.eml";
+
+/// `postway restore`.
+pub const RESTORE: &str =
+    "Run it as the user of the server, while none runs. Nothing that is there is overwritten.
+
+Examples:
+  POSTWAY_DATA_DIR=/var/lib/postway postway restore /backup/monday --hold
+  postway tenants activate --all       # once it was looked at what would be sent again";
+
+/// `postway bulk`.
+pub const BULK: &str = "It says how many messages are meant and asks for that number; without a terminal it needs --yes. The server
+does it step by step, also when this command is interrupted.
+
+Examples:
+  postway bulk retry --status failed --error-code smtp_451 --dry-run     only say what would be done
+  postway bulk cancel --batch spring --waiting --yes
+  postway bulk resolve --held-by doubt --as resend
+  postway bulk suppress --outcome bounced --since 2030-01-25T00:00:00Z --note 'bounced in January'
+  postway bulk list
+  postway bulk stop 0192d3a4-5b6c-7d8e-9f01-23456789abcd";
 
 /// `postway sink`.
 pub const SINK: &str = "Examples:

@@ -3,12 +3,13 @@
 use std::io::Read as _;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum, builder::PossibleValuesParser};
+use clap::{Args, Subcommand, ValueEnum};
 use postway_domain::MessageStatus;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::CommandContext;
+use super::message_filter::MessageFilterArgs;
 use crate::cli::client::{ApiClient, RequestBody};
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::{CommandOutput, field, list, printable};
@@ -43,11 +44,6 @@ pub enum MessagesCommand {
     Payload(MessageRef),
 }
 
-/// The words of all states, also for completion.
-fn states() -> PossibleValuesParser {
-    MessageStatus::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().into()
-}
-
 #[derive(Args, Debug)]
 pub struct MessageRef {
     /// The message's id or uid
@@ -80,7 +76,7 @@ pub struct MessageResolveArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum ResolveOutcome {
+pub enum ResolveOutcome {
     /// It was delivered
     Sent,
     /// It was not delivered, and will not be
@@ -89,58 +85,24 @@ enum ResolveOutcome {
     Resend,
 }
 
+impl ResolveOutcome {
+    /// The word of the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::Failed => "failed",
+            Self::Resend => "resend",
+        }
+    }
+}
+
 #[derive(Args, Debug)]
 pub struct MessageListArgs {
-    /// An address or part of one, @domain, an id, a Message-ID, a failure's code, words of the subject, or
-    /// tag:, subject:, to:, external: before a value
-    #[arg(value_name = "SEARCH")]
-    search: Vec<String>,
-    /// Only messages with a recipient of this outcome after sending: bounced, complained, delivered, …
-    #[arg(long)]
-    outcome: Option<String>,
-    /// Only messages that are blocked by this: any, tenant, batch:CODE, account:ID, limit:ID, circuit:ID, or
-    /// doubt
-    #[arg(long, value_name = "HOLDER")]
-    held_by: Option<String>,
-    /// Only messages that wait to be sent
-    #[arg(long)]
-    waiting: bool,
-    /// Only messages whose subject contains this
-    #[arg(long, value_name = "TEXT")]
-    subject: Option<String>,
-    /// Only messages whose latest failure has this code, such as smtp_550
-    #[arg(long, value_name = "CODE")]
-    error_code: Option<String>,
+    #[command(flatten)]
+    filter: MessageFilterArgs,
     /// Refresh the list every two seconds until interrupted
     #[arg(long, conflicts_with = "all")]
     watch: bool,
-    /// Only messages in this state
-    #[arg(long, value_parser = states())]
-    status: Option<String>,
-    /// Only messages of this account
-    #[arg(long)]
-    account: Option<String>,
-    /// Only messages of this batch
-    #[arg(long)]
-    batch: Option<String>,
-    /// Only messages to this address
-    #[arg(long)]
-    recipient: Option<String>,
-    /// Only messages with this tag
-    #[arg(long)]
-    tag: Option<String>,
-    /// Only messages that came with this request
-    #[arg(long)]
-    request_id: Option<String>,
-    /// Only the message with this id of the provider
-    #[arg(long)]
-    provider_message_id: Option<String>,
-    /// Only messages accepted at or after this time (RFC 3339 or Unix seconds)
-    #[arg(long, value_name = "TIME")]
-    since: Option<String>,
-    /// Only messages accepted before this time (RFC 3339 or Unix seconds)
-    #[arg(long, value_name = "TIME")]
-    until: Option<String>,
     #[command(flatten)]
     page: PageArgs,
 }
@@ -149,8 +111,8 @@ pub async fn run(context: &CommandContext, command: MessagesCommand) -> Result<(
     let (client, output) = (context.client()?, context.output);
     match command {
         MessagesCommand::List(args) => {
-            let watch = args.watch;
-            let (filters, page) = args.split();
+            let MessageListArgs { filter, watch, page } = *args;
+            let filters = filter.conditions();
             loop {
                 if watch && !output.is_json() {
                     // Moves to the top of the screen and clears it.
@@ -175,11 +137,7 @@ pub async fn run(context: &CommandContext, command: MessagesCommand) -> Result<(
             steer(&client, output, &id, "reschedule", RequestBody::Json(&json!({"send_at": send_at}))).await
         }
         MessagesCommand::Resolve(MessageResolveArgs { messages, outcome }) => {
-            let outcome = match outcome {
-                ResolveOutcome::Sent => "sent",
-                ResolveOutcome::Failed => "failed",
-                ResolveOutcome::Resend => "resend",
-            };
+            let outcome = outcome.as_str();
             let body = json!({"outcome": outcome});
             steer_all(&client, output, messages, "resolve", Some(&body)).await
         }
@@ -256,30 +214,6 @@ async fn steer(
     output.show(&answer, |output, answer| {
         output.fields([("id", id.to_owned()), ("status", field(answer, "status"))])
     })
-}
-
-impl MessageListArgs {
-    fn split(self) -> (Vec<(&'static str, String)>, PageArgs) {
-        let search = Some(self.search.join(" ")).filter(|text| !text.is_empty());
-        let filters = [
-            ("q", search),
-            ("outcome", self.outcome),
-            ("held_by", self.held_by),
-            ("waiting", self.waiting.then(|| "true".to_owned())),
-            ("subject", self.subject),
-            ("error_code", self.error_code),
-            ("status", self.status),
-            ("account", self.account),
-            ("batch", self.batch),
-            ("recipient", self.recipient),
-            ("tag", self.tag),
-            ("request_id", self.request_id),
-            ("provider_message_id", self.provider_message_id),
-            ("since", self.since),
-            ("until", self.until),
-        ];
-        (filters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(), self.page)
-    }
 }
 
 /// The row of a message in a list: its recipient, the reason for its state, and when it is due.

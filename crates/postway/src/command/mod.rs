@@ -10,11 +10,13 @@ mod authorize;
 mod backup;
 mod batches;
 mod bench;
+mod bulk;
 mod cleanup;
 mod completions;
 mod config;
 mod contacts;
 mod dead_letters;
+mod dev;
 mod dkim;
 mod doctor;
 mod events;
@@ -25,12 +27,14 @@ mod inbound;
 mod inspect;
 mod keys;
 mod mailboxes;
+mod message_filter;
 mod messages;
 mod migrate;
 mod moving;
 mod nodes;
 mod outbox;
 mod recipients;
+mod restore;
 mod routes;
 mod rules;
 mod scoped_suppressions;
@@ -98,12 +102,18 @@ enum PostwayCommand {
     /// Run the server
     #[command(after_help = examples::SERVE)]
     Serve(serve::ServeArgs),
+    /// Run a server for development: SMTP and HTTP on this machine without keys, all mail captured
+    #[command(after_help = examples::DEV)]
+    Dev(dev::DevArgs),
     /// Hand over one mail
     #[command(after_help = examples::SEND)]
     Send(Box<send::SendArgs>),
     /// List and show messages, retry, cancel and resolve them
     #[command(subcommand, after_help = examples::MESSAGES)]
     Messages(messages::MessagesCommand),
+    /// Cancel, retry, reschedule, resolve or suppress all messages of a filter
+    #[command(subcommand, after_help = examples::BULK)]
+    Bulk(Box<bulk::BulkCommand>),
     /// List messages whose retries ran out, and replay them
     #[command(subcommand)]
     DeadLetters(dead_letters::DeadLettersCommand),
@@ -194,6 +204,9 @@ enum PostwayCommand {
     /// Copy everything that a gateway on SQLite stores, while it runs
     #[command(after_help = examples::BACKUP)]
     Backup(backup::BackupArgs),
+    /// Make a data folder from a backup, for a gateway on SQLite
+    #[command(after_help = examples::RESTORE)]
+    Restore(restore::RestoreArgs),
     /// Show or apply the database's migrations, or copy everything to another database
     #[command(subcommand)]
     Migrate(migrate::MigrateCommand),
@@ -256,7 +269,7 @@ impl CommandContext {
 impl CommandLine {
     /// Whether this runs the server, which uses all cores.
     pub fn is_server(&self) -> bool {
-        matches!(self.command, None | Some(PostwayCommand::Serve(_)))
+        matches!(self.command, None | Some(PostwayCommand::Serve(_) | PostwayCommand::Dev(_)))
     }
 
     /// Runs the command.
@@ -267,8 +280,10 @@ impl CommandLine {
         let context = CommandContext { target, config_file, output: CommandOutput::new(json) };
         match self.command.unwrap_or(PostwayCommand::Serve(serve::ServeArgs::default())) {
             PostwayCommand::Serve(args) => Ok(Box::pin(serve::run(context.load()?, args)).await?),
+            PostwayCommand::Dev(args) => Box::pin(dev::run(args)).await,
             PostwayCommand::Send(args) => send::run(&context, *args).await,
             PostwayCommand::Messages(command) => messages::run(&context, command).await,
+            PostwayCommand::Bulk(command) => bulk::run(&context, *command).await,
             PostwayCommand::DeadLetters(command) => dead_letters::run(&context, command).await,
             PostwayCommand::Templates(command) => templates::run(&context, command).await,
             PostwayCommand::Recipients(command) => recipients::run(&context, command).await,
@@ -300,6 +315,7 @@ impl CommandLine {
             PostwayCommand::Sink(args) => sink::run(&context, args).await,
             PostwayCommand::Bench(args) => Box::pin(bench::run(&context, *args)).await,
             PostwayCommand::Backup(args) => Box::pin(backup::run(&context, args)).await,
+            PostwayCommand::Restore(args) => Box::pin(restore::run(&context, args)).await,
             PostwayCommand::Migrate(command) => migrate::run(&context, command).await,
             PostwayCommand::Moving(command) => Box::pin(moving::run(&context, *command)).await,
             PostwayCommand::Views(command) => views::run(&context, command).await,

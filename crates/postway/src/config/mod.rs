@@ -71,6 +71,8 @@ pub struct ServerConfig {
     pub allow_private_targets: Vec<NetworkPrefix>,
     /// The URL under which readers of mail reach this gateway, for links to large files.
     pub public_url: Option<String>,
+    /// The name server that checks of domains ask; without it, that of the system.
+    pub dns_server: Option<SocketAddr>,
     /// `[database]`
     pub database: DatabaseConfig,
     /// `[storage]`
@@ -101,6 +103,8 @@ pub struct ServerConfig {
     pub log: LogSection,
     /// `[telemetry]`
     pub telemetry: TelemetrySection,
+    /// Whether this is `postway dev`: no setting, so that no file can open a server.
+    pub is_for_development: bool,
 }
 
 impl ServerConfig {
@@ -167,6 +171,7 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
     let secret_key_previous = keys::read_previous_keys(layers);
     let allow_private_targets = network::read_allow_private_targets(layers);
     let public_url = content::read_public_url(layers);
+    let dns_server = network::read_dns_server(layers);
     let folder = data_dir.clone().unwrap_or_else(|| PathBuf::from("./data"));
     let database = DatabaseConfig::read(layers, &folder);
     let storage = StorageSection::read(layers, &folder);
@@ -190,6 +195,7 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
         secret_key_previous: secret_key_previous?,
         allow_private_targets: allow_private_targets?,
         public_url: public_url?,
+        dns_server: dns_server?,
         database: database?,
         storage: storage?,
         attachments: attachments?,
@@ -205,6 +211,7 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
         reception: reception?,
         log: log?,
         telemetry: telemetry?,
+        is_for_development: false,
     })
 }
 

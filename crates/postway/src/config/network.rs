@@ -1,7 +1,8 @@
-//! `allow_private_targets`: the private networks that webhooks and fetches may reach.
+//! `allow_private_targets`: the private networks that webhooks and fetches may reach; and `dns_server`, which checks
+//! of domains ask.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use super::layers::ConfigLayers;
@@ -43,6 +44,13 @@ impl fmt::Display for NetworkPrefix {
 pub(super) fn read_allow_private_targets(layers: &mut ConfigLayers) -> Option<Vec<NetworkPrefix>> {
     layers.take("allow_private_targets", Vec::new(), "", |text| {
         text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::parse).collect()
+    })
+}
+
+pub(super) fn read_dns_server(layers: &mut ConfigLayers) -> Option<Option<SocketAddr>> {
+    layers.take_optional("dns_server", |text| {
+        text.parse()
+            .map_err(|_| format!("`{text}` is not the address of a name server; write one like 192.0.2.1:53"))
     })
 }
 

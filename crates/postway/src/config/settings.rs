@@ -60,6 +60,7 @@ pub const SETTINGS: &[ConfigSetting] = &[
     setting("secret_key_previous", "POSTWAY_SECRET_KEY_PREVIOUS", SettingKind::Secret),
     setting("allow_private_targets", "POSTWAY_ALLOW_PRIVATE_TARGETS", SettingKind::List),
     setting("public_url", "POSTWAY_PUBLIC_URL", SettingKind::Text),
+    setting("dns_server", "POSTWAY_DNS_SERVER", SettingKind::Text),
     setting("database.url", "POSTWAY_DATABASE_URL", SettingKind::Url),
     setting("storage.url", "POSTWAY_STORAGE_URL", SettingKind::Url),
     setting("storage.max_inline_bytes", "POSTWAY_STORAGE_MAX_INLINE_BYTES", SettingKind::Integer),

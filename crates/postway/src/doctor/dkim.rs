@@ -31,15 +31,21 @@ async fn check_key(domain: &str, key: &ExpectedDkimKey, dns: &dyn DnsLookup) -> 
         Err(error) => return finding(DomainCheckState::Unknown).advice(error.to_string()),
     };
     let record = match records.as_slice() {
-        [] => return finding(DomainCheckState::Missing).advice(format!("add: {line}")),
+        [] => {
+            return finding(DomainCheckState::Missing)
+                .advice(format!("add: {line}"))
+                .publish(&name, &key.record);
+        }
         [record] => record,
         several => {
             let advice = format!("there must be one record under {name}: remove all but\n{line}");
-            return finding(DomainCheckState::Wrong).found(&several.join(" | ")).advice(advice);
+            let finding = finding(DomainCheckState::Wrong).found(&several.join(" | ")).advice(advice);
+            return finding.publish(&name, &key.record);
         }
     };
     let replace = |why: &str| {
-        finding(DomainCheckState::Wrong).found(record).advice(format!("{why}: replace it by\n{line}"))
+        let finding = finding(DomainCheckState::Wrong).found(record);
+        finding.advice(format!("{why}: replace it by\n{line}")).publish(&name, &key.record)
     };
     let (Some(found), Some(expected)) = (tags(record), tags(&key.record)) else {
         return replace("it is no DKIM record");

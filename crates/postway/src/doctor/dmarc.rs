@@ -19,7 +19,8 @@ pub(super) async fn check(domain: &str, reports_to: Option<&str>, dns: &dyn DnsL
         Err(error) => DomainFinding::new("dmarc", DomainCheckState::Unknown).advice(error.to_string()),
         Ok(None) => DomainFinding::new("dmarc", DomainCheckState::Missing).advice(format!(
             "add: {add}\n(p=none only asks for reports; go on to p=quarantine once they show no mail of yours failing)"
-        )),
+        ))
+        .publish(&format!("_dmarc.{domain}"), &record),
         Ok(Some((owner, records))) => judge(domain, &owner, &records, &reports_to),
     }]
 }

@@ -1,7 +1,7 @@
 //! Checks of everything that delivery depends on.
 //!
 //! [`examine`] checks everything. The other functions check one domain: whether receivers will trust its
-//! mail, by SPF, DKIM, DMARC and MX, as they are in DNS now.
+//! mail, by SPF, DKIM, DMARC and MX, as they are in DNS now, and whether it announces TLS.
 //!
 //! [`check_domain`] asks and judges; it changes nothing. Each [`DomainFinding`] says what was found and,
 //! where something is to be done, the record to add as a line of a zone file. What DNS did not answer is
@@ -15,6 +15,7 @@ mod mailbox;
 mod mx;
 mod report;
 mod spf;
+mod tls_policy;
 
 #[cfg(test)]
 mod tests;
@@ -54,13 +55,14 @@ pub async fn check_domain(domain: &str, options: &DomainOptions, dns: &dyn DnsLo
         let finding = DomainFinding::new("domain", DomainCheckState::Wrong).found(&domain).advice(advice);
         return DomainReport { domain, findings: vec![finding] };
     }
-    let (spf, dkim, dmarc, mx) = tokio::join!(
+    let (spf, dkim, dmarc, mx, tls) = tokio::join!(
         spf::check(&domain, &options.spf, dns),
         dkim::check(&domain, &options.keys, dns),
         dmarc::check(&domain, options.reports_to.as_deref(), dns),
         mx::check(&domain, dns),
+        tls_policy::check(&domain, dns),
     );
-    DomainReport { domain, findings: [spf, dkim, dmarc, mx].concat() }
+    DomainReport { domain, findings: [spf, dkim, dmarc, mx, tls].concat() }
 }
 
 /// Checks that mail can reach the domain; for a domain that only receives bounces.

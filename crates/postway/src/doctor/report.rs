@@ -15,6 +15,8 @@ pub enum DomainCheckState {
     Ok,
     /// It works, and could be better.
     Warn,
+    /// It is not there, and need not be.
+    Absent,
     /// DNS did not answer, so nothing can be said.
     Unknown,
     /// It is not there.
@@ -24,11 +26,17 @@ pub enum DomainCheckState {
 }
 
 impl DomainCheckState {
+    /// Whether mail is trusted with it.
+    pub fn is_sound(self) -> bool {
+        matches!(self, Self::Ok | Self::Warn | Self::Absent)
+    }
+
     /// The word that users see.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Warn => "warn",
+            Self::Absent => "absent",
             Self::Unknown => "unknown",
             Self::Missing => "missing",
             Self::Wrong => "wrong",
@@ -39,7 +47,7 @@ impl DomainCheckState {
 /// The outcome of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DomainFinding {
-    /// What was checked: `spf`, `spf lookups`, `dkim SELECTOR`, `dmarc`, `mx`.
+    /// What was checked: `spf`, `spf lookups`, `dkim SELECTOR`, `dmarc`, `mx`, `mta-sts`, `tls-rpt`.
     pub check: String,
     /// The result of a check.
     pub state: DomainCheckState,
@@ -47,11 +55,26 @@ pub struct DomainFinding {
     pub found: Option<String>,
     /// What to do, or what to know.
     pub advice: Option<String>,
+    /// The record to publish.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<DnsRecord>,
+}
+
+/// A record to publish.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DnsRecord {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// Its value, as a form of a DNS provider takes it.
+    pub value: String,
 }
 
 impl DomainFinding {
     pub(super) fn new(check: impl Into<String>, state: DomainCheckState) -> Self {
-        Self { check: check.into(), state, found: None, advice: None }
+        Self { check: check.into(), state, found: None, advice: None, record: None }
     }
 
     /// The finding with what DNS has. Strangers write there: control characters do not reach a terminal.
@@ -62,6 +85,12 @@ impl DomainFinding {
             shown.push('…');
         }
         self.found = Some(shown);
+        self
+    }
+
+    /// The finding with the TXT record to publish.
+    pub(super) fn publish(mut self, name: &str, value: &str) -> Self {
+        self.record = Some(DnsRecord { name: name.to_owned(), kind: "TXT", value: value.to_owned() });
         self
     }
 
@@ -83,9 +112,7 @@ pub struct DomainReport {
 impl DomainReport {
     /// Whether nothing is missing or wrong, nor unknown.
     pub fn is_sound(&self) -> bool {
-        self.findings
-            .iter()
-            .all(|finding| matches!(finding.state, DomainCheckState::Ok | DomainCheckState::Warn))
+        self.findings.iter().all(|finding| finding.state.is_sound())
     }
 }
 

@@ -62,8 +62,10 @@ pub(super) async fn check(domain: &str, wanted: &[String], dns: &dyn DnsLookup) 
 fn absent_or_several(domain: &str, wanted: &[String], records: &[String]) -> DomainFinding {
     if records.is_empty() {
         let senders = if wanted.is_empty() { "mx".to_owned() } else { wanted.join(" ") };
-        let line = txt_line(domain, &format!("v=spf1 {senders} ~all"));
-        return DomainFinding::new("spf", DomainCheckState::Missing).advice(format!("add: {line}"));
+        let record = format!("v=spf1 {senders} ~all");
+        let line = txt_line(domain, &record);
+        let finding = DomainFinding::new("spf", DomainCheckState::Missing).advice(format!("add: {line}"));
+        return finding.publish(domain, &record);
     }
     let advice = "with more than one record none counts: put their terms into one";
     DomainFinding::new("spf", DomainCheckState::Wrong).found(&records.join(" | ")).advice(advice)
@@ -78,9 +80,11 @@ fn judge(domain: &str, record: &str, terms: &[SpfTerm], wanted: &[String]) -> Do
     let absent: Vec<&str> = wanted.iter().filter(|mechanism| !has(mechanism)).map(String::as_str).collect();
     if !absent.is_empty() {
         let rest = record.split_once(' ').map_or("~all", |(_, rest)| rest.trim());
-        let line = txt_line(domain, &format!("v=spf1 {} {rest}", absent.join(" ")));
+        let record = format!("v=spf1 {} {rest}", absent.join(" "));
+        let line = txt_line(domain, &record);
         return finding(DomainCheckState::Wrong)
-            .advice(format!("it does not name a way out that is used: replace it by\n{line}"));
+            .advice(format!("it does not name a way out that is used: replace it by\n{line}"))
+            .publish(domain, &record);
     }
     let redirects = terms.iter().any(|term| matches!(term, SpfTerm::Redirect(_)));
     let all = terms

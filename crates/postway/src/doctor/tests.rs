@@ -84,6 +84,41 @@ fn options() -> DomainOptions {
     DomainOptions { spf: vec!["include:relay.example".to_owned()], keys: vec![key], reports_to: None }
 }
 
+/// Whether all that is needed is in this state.
+fn is_all(report: &DomainReport, state: DomainCheckState) -> bool {
+    report.findings.iter().all(|finding| [state, DomainCheckState::Absent].contains(&finding.state))
+}
+
+#[tokio::test]
+async fn what_announces_tls_is_no_need_and_is_judged_where_it_is() {
+    for (name, check, right, wrong) in [
+        ("_mta-sts.example.com", "mta-sts", "v=STSv1; id=20260101;", "v=STSv1;"),
+        ("_smtp._tls.example.com", "tls-rpt", "v=TLSRPTv1; rua=mailto:t@example.com", "v=TLSRPTv1"),
+    ] {
+        let absent = finding(&TestZone::sound(), check).await;
+        assert_eq!(absent.state, DomainCheckState::Absent);
+        assert_eq!(absent.record.unwrap().name, name);
+        for (record, state) in [(right, DomainCheckState::Ok), (wrong, DomainCheckState::Warn)] {
+            assert_eq!(finding(&TestZone::sound().txt(name, record), check).await.state, state, "{record}");
+        }
+        let twice = TestZone::sound().txt(name, right).txt(name, right);
+        assert_eq!(finding(&twice, check).await.state, DomainCheckState::Warn);
+    }
+}
+
+#[tokio::test]
+async fn what_is_to_be_published_is_told_as_a_form_takes_it() {
+    let report = check_domain("example.com", &options(), &TestZone::default()).await;
+    let record = |check: &str| {
+        let finding = report.findings.iter().find(|one| one.check == check).unwrap();
+        finding.record.clone().map(|record| (record.name, record.value))
+    };
+    let told = |name: &str, value: &str| Some((name.to_owned(), value.to_owned()));
+    assert_eq!(record("spf"), told("example.com", "v=spf1 include:relay.example ~all"));
+    assert_eq!(record("dkim p1"), told("p1._domainkey.example.com", KEY));
+    assert_eq!(record("dmarc"), told("_dmarc.example.com", "v=DMARC1; p=none; rua=mailto:dmarc@example.com"));
+}
+
 /// The only finding of a check.
 async fn finding(zone: &TestZone, check: &str) -> DomainFinding {
     let mut report = check_domain("example.com", &options(), zone).await;
@@ -104,11 +139,12 @@ async fn assert_record(name: &str, check: &str, cases: &[(&str, DomainCheckState
 async fn a_sound_domain_has_nothing_to_do() {
     let report = check_domain("Example.COM.", &options(), &TestZone::sound()).await;
     assert!(report.is_sound(), "{report}");
+    let needed: Vec<&DomainFinding> =
+        report.findings.iter().filter(|finding| finding.state != DomainCheckState::Absent).collect();
+    assert_eq!(needed.len(), 5);
     assert!(
-        report
-            .findings
-            .iter()
-            .all(|finding| finding.state == DomainCheckState::Ok && finding.advice.is_none())
+        needed.iter().all(|finding| finding.state == DomainCheckState::Ok && finding.advice.is_none()),
+        "{report}"
     );
     let text = report.to_string();
     assert!(text.starts_with("example.com\n  ok       spf          v=spf1 include:relay.example"), "{text}");
@@ -119,7 +155,7 @@ async fn a_sound_domain_has_nothing_to_do() {
 #[tokio::test]
 async fn a_bare_domain_is_told_every_record_to_add() {
     let report = check_domain("example.com", &options(), &TestZone::default()).await;
-    assert!(report.findings.iter().all(|finding| finding.state == DomainCheckState::Missing), "{report}");
+    assert!(is_all(&report, DomainCheckState::Missing), "{report}");
     let text = report.to_string();
     for line in [
         r#"add: example.com. IN TXT "v=spf1 include:relay.example ~all""#,
@@ -383,10 +419,10 @@ async fn a_real_name_server_is_asked() {
     let key = ExpectedDkimKey { selector: "p1".to_owned(), record: long };
     let options = DomainOptions { keys: vec![key], ..options() };
     let report = check_domain("example.com", &options, &dns).await;
-    assert!(report.findings.iter().all(|finding| finding.state == DomainCheckState::Ok), "{report}");
+    assert!(is_all(&report, DomainCheckState::Ok), "{report}");
     assert_eq!(report, check_domain("example.com", &options, &zone).await);
     let bare = check_domain("bare.example", &options, &dns).await;
-    assert!(bare.findings.iter().all(|finding| finding.state == DomainCheckState::Missing), "{bare}");
+    assert!(is_all(&bare, DomainCheckState::Missing), "{bare}");
     assert_eq!(dns.mx("null.example").await, Ok(vec![(0, String::new())]));
     server.abort();
 }

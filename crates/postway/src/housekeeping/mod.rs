@@ -3,6 +3,7 @@
 //! Each job is a read, a decision by the domain's state table, and one fenced write; a crash in between
 //! leaves the work for the next round. Jobs run concurrently: a takeover never waits for a cleanup.
 
+mod bulk_actions;
 mod cleanup;
 mod clock_rollback;
 mod disk_space;
@@ -102,6 +103,7 @@ impl HousekeepingDuties {
             self.keep_following_the_clock(pace),
             self.keep_measuring(pace),
             self.keep_expiring(pace),
+            self.keep_bulk_actions(pace),
             self.keep_reclaiming_inbound(pace),
             self.keep_timing_out_receipts(pace),
             self.keep_cleaning_up(pace),

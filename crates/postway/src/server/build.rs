@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use axum::Router;
-use postway_api::{AdminKey, ApiState, KeyCheck, MetricsAccess, MetricsKey, UnopenedSecrets};
+use postway_api::{AdminKey, ApiState, DomainChecker, KeyCheck, MetricsAccess, MetricsKey, UnopenedSecrets};
 use postway_dispatch::probe::AccountProber;
 use postway_inbound::ImapSource;
 use postway_intake::{Door, DoorParts, FetchConfig, IntakeLimits, MessagePreparer, SpoolFolder};
@@ -16,6 +16,7 @@ use postway_notify::{Notifier, NotifierParts};
 use postway_oauth::OAuthTokens;
 
 use super::{
+    domains::DnsProbe,
     inbound::{InboundLoops, InboundParts},
     open::{OpenListeners, OpenedStore},
     outboxes::OutboxSources,
@@ -58,6 +59,8 @@ pub struct BuiltServer {
     pub guard: Arc<AddressGuard>,
     /// Counts stored secrets that the secret key does not open.
     pub unopened_secrets: Arc<UnopenedSecrets>,
+    /// Checks the DNS of domains.
+    pub domains: DomainChecker,
     /// Compares this node's storage with that of the others.
     pub storage_check: SharedStorageCheck,
 }
@@ -119,6 +122,8 @@ pub fn build(
         &config.smtp.ehlo_name,
     );
     let unopened_secrets = Arc::new(UnopenedSecrets::default());
+    let dns = Arc::new(DnsProbe::new(config.dns_server));
+    let domains = DomainChecker::new(store.clone(), clock.clone(), dns);
     let (router, sender_keys) = postway_api::surface(ApiState {
         store: store.clone(),
         door: door.clone(),
@@ -132,6 +137,7 @@ pub fn build(
             key: config.telemetry.metrics_key.as_ref().map(|key| MetricsKey::new(key.expose())),
         },
         roster: membership.roster(),
+        domains: domains.clone(),
         outbox: outboxes.status_api(secret_key)?,
         probe: Arc::new(OutgoingProbe {
             prober,
@@ -142,6 +148,7 @@ pub fn build(
         }),
         inbound: Arc::new(IncomingProbe { store: store.clone(), source: imap() }),
         report_retention: config.retention.reported,
+        opens_to_this_machine: config.is_for_development,
         compat: config.compat.clone(),
     });
     Ok(BuiltServer {
@@ -155,6 +162,7 @@ pub fn build(
         sender_keys,
         tokens,
         unopened_secrets,
+        domains,
         storage_check: SharedStorageCheck {
             store: store.clone(),
             depot: depot.clone(),

@@ -35,6 +35,7 @@ impl RunningServer {
             self.housekeeping,
             self.metrics,
             self.secret_check,
+            self.domain_checks,
             self.storage_check
         );
         // A token that a provider has just given must be stored.

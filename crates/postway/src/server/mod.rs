@@ -8,6 +8,7 @@
 mod announce;
 mod build;
 mod database;
+mod domains;
 mod drain;
 mod http;
 mod inbound;
@@ -25,7 +26,7 @@ mod self_signed;
 pub mod shutdown;
 mod start;
 mod submission;
-mod suspend_all;
+pub mod suspend_all;
 pub mod telemetry;
 
 use anyhow::Context as _;

@@ -137,9 +137,9 @@ pub async fn open_store(
     let OpenListeners { node_clock, clock, depot, address, .. } = listeners;
     let store = database::open(&config.database).await?;
     let membership = database::while_away(&config.database, async || {
-        create_default_tenant(&*store, clock.now()).await?;
+        create_default_tenant(&*store, config.is_for_development, clock.now()).await?;
         if suspends {
-            let tenants = suspend_all::suspend_all(&*store, clock.now()).await?;
+            let tenants = suspend_all::suspend_all(&*store, suspend_all::ACTOR, clock.now()).await?;
             tracing::warn!(
                 tenants,
                 "tenants were suspended by --hold; their mail waits until they are activated"
@@ -177,8 +177,8 @@ fn make_private_folder(path: &Path) -> std::io::Result<()> {
 }
 
 /// Creates the tenant and the account that make a first run work, in one change. Nodes that start together
-/// may all try.
-async fn create_default_tenant(store: &dyn Store, now: Time) -> anyhow::Result<()> {
+/// may all try. `is_test` makes it a test tenant.
+async fn create_default_tenant(store: &dyn Store, is_test: bool, now: Time) -> anyhow::Result<()> {
     let id: TenantId = "default".parse()?;
     if store.tenant(&id).await?.is_some() {
         return Ok(());
@@ -193,7 +193,9 @@ async fn create_default_tenant(store: &dyn Store, now: Time) -> anyhow::Result<(
         created_at: now,
         updated_at: now,
     };
-    let tenant = Tenant { default_account: Some(sandbox), ..Tenant::new(id, "Default", now) };
+    let mut tenant = Tenant { default_account: Some(sandbox), ..Tenant::new(id, "Default", now) };
+    // Mail over SMTP is only taken where somebody has said that it is for tests.
+    tenant.settings.test = is_test;
     store.change(DirectoryChange::CreateTenant(tenant, vec![account]), None).await?;
     Ok(())
 }

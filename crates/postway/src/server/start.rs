@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     build::BuiltServer,
+    domains,
     open::{OpenListeners, OpenedStore},
     secret_check,
     submission::SubmissionKeys,
@@ -41,6 +42,7 @@ pub struct RunningServer {
     pub(super) housekeeping: JoinHandle<()>,
     pub(super) metrics: JoinHandle<()>,
     pub(super) secret_check: JoinHandle<()>,
+    pub(super) domain_checks: JoinHandle<()>,
     pub(super) storage_check: JoinHandle<SharedStorageCheck>,
     pub(super) stop_heartbeat: CancellationToken,
     pub(super) heartbeat: JoinHandle<()>,
@@ -77,6 +79,8 @@ pub fn start(
         secret_key.clone(),
         stop_upkeep.clone(),
     ));
+    let domain_checks =
+        tokio::spawn(domains::keep_checking(built.domains, membership.clone(), stop_upkeep.clone()));
     let dispatcher = Dispatcher::start(
         DispatchConfig {
             roster: membership.roster(),
@@ -128,6 +132,7 @@ pub fn start(
         housekeeping,
         metrics,
         secret_check,
+        domain_checks,
         storage_check,
         stop_heartbeat,
         heartbeat,

@@ -1,4 +1,4 @@
-//! `serve --hold`: suspends every tenant before the first message is claimed.
+//! `serve --hold` and `restore --hold`: suspends every tenant before the first message is claimed.
 //!
 //! A restored backup has mail in its queue that was sent after the backup was taken. While its tenant is
 //! suspended, it can be listed and cancelled. A suspension is a row of the database, so it outlives this
@@ -14,10 +14,10 @@ use postway_store::{
 /// Tenants that are read at a time.
 const PAGE: u32 = 500;
 /// The actor in the audit log.
-const ACTOR: &str = "serve --hold";
+pub const ACTOR: &str = "serve --hold";
 
-/// Suspends every tenant, and returns how many were not suspended before.
-pub async fn suspend_all(store: &dyn Store, now: Time) -> Result<usize, StoreError> {
+/// Suspends every tenant in the name of `actor`, and returns how many were not suspended before.
+pub async fn suspend_all(store: &dyn Store, actor: &str, now: Time) -> Result<usize, StoreError> {
     let (mut suspended, mut after) = (0, None);
     loop {
         let tenants = store.tenants(after.as_ref(), PAGE).await?;
@@ -25,7 +25,7 @@ pub async fn suspend_all(store: &dyn Store, now: Time) -> Result<usize, StoreErr
             let entry = AuditEntry {
                 id: AuditId::new(now, &mut rand::rng()),
                 at: now,
-                actor: ACTOR.to_owned(),
+                actor: actor.to_owned(),
                 tenant: Some(tenant.id.clone()),
                 action: "tenant.suspend".to_owned(),
                 target: tenant.id.to_string(),

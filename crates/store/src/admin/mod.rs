@@ -1,12 +1,14 @@
-//! Tenants, accounts, keys, suspensions, circuits, suppressions, streams, routes and the audit log: the same for
-//! every SQL database.
+//! Tenants, accounts, keys, suspensions, circuits, suppressions, streams, routes, bulk actions, checks of
+//! domains and the audit log: the same for every SQL database.
 //!
 //! A change and its audit entry are one transaction. Reads use separate connections.
 
 pub(crate) mod accounts;
 pub(crate) mod audit;
 pub(crate) mod blocked;
+pub(crate) mod bulk_actions;
 pub(crate) mod deleted_recipients;
+pub(crate) mod domain_checks;
 pub(crate) mod keys;
 pub(crate) mod oauth;
 pub(crate) mod provider_hooks;
@@ -26,6 +28,7 @@ pub(crate) use accounts::{AMONG_UNFINISHED, HAS_MISPLACED};
 #[cfg(test)]
 pub(crate) use blocked::WAITING as WAITING_IN_LANES;
 pub(crate) use blocked::is_used_up;
+pub(crate) use bulk_actions::BulkProgress;
 pub(crate) use deleted_recipients::mark_departed;
 pub(crate) use scoped_suppressions::{add_new as add_scoped, remove_for as remove_scoped};
 pub(crate) use suppressions::{Recipients, SuppressedAddresses, report as suppress_reported, suppressed_of};

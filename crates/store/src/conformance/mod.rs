@@ -14,6 +14,7 @@ pub mod again;
 pub mod audit;
 pub mod blobs;
 pub mod bodies;
+pub mod bulk;
 pub mod circuits;
 pub mod claim;
 pub mod collapse;

@@ -53,6 +53,15 @@ macro_rules! conformance_tests {
                 bodies_are_removed_where_the_fence_held
                 a_recipient_deleted_meanwhile_is_told_at_the_claim
             }
+            bulk {
+                bulk_actions_read_back_whole_and_are_listed_from_the_latest
+                a_slice_is_one_transaction
+                a_bulk_action_does_not_end_before_its_second_tries
+                of_concurrent_slices_one_is_done
+                a_stopped_bulk_action_does_nothing_more
+                a_tenant_has_a_bounded_number_of_running_bulk_actions
+                checks_of_domains_are_kept_by_tenant
+            }
             circuits {
                 an_open_circuit_reads_back_whole
                 open_circuits_are_listed

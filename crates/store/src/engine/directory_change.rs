@@ -4,8 +4,8 @@ use postway_domain::oauth::OAuthOwner;
 
 use crate::{
     admin::{
-        accounts, audit, keys, oauth, provider_hooks, routes, scoped_suppressions, sessions, streams, suppressions,
-        suspensions, tenants,
+        accounts, audit, bulk_actions, domain_checks, keys, oauth, provider_hooks, routes,
+        scoped_suppressions, sessions, streams, suppressions, suspensions, tenants,
     },
     content::{dkim_keys, links, recipients, templates},
     error::StoreError,
@@ -79,6 +79,14 @@ pub(crate) async fn change(
         DirectoryChange::OrderRoutes(tenant, order, now) => {
             routes::order(session, tenant, order, *now).await?
         }
+        DirectoryChange::CreateBulkAction(action) => bulk_actions::create(session, action).await?,
+        DirectoryChange::StopBulkAction(tenant, id, at) => {
+            bulk_actions::stop(session, tenant, *id, *at).await?
+        }
+        DirectoryChange::PutDomainCheck(check) => domain_checks::put(session, check).await?,
+        DirectoryChange::DeleteDomainCheck(tenant, domain) => {
+            domain_checks::delete(session, tenant, domain).await?
+        }
         DirectoryChange::OpenCircuit(circuit) => suspensions::open_circuit(session, circuit).await?,
         DirectoryChange::CloseCircuit(key) => suspensions::close_circuit(session, key).await?,
         DirectoryChange::RedactAudit { tenant, target, digest } => {
@@ -130,6 +138,7 @@ pub(crate) async fn change(
             suppressions::forget(session, *now).await?;
             scoped_suppressions::forget(session, *now).await?;
             sessions::forget(session, *now).await?;
+            bulk_actions::forget(session, *now).await?;
             links::forget(session, *now).await?
         }
         DirectoryChange::ForgetUse(now, limit) => rate_limit::forget(session, *now, *limit).await?,

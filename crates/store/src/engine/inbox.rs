@@ -90,6 +90,7 @@ fn queue_of(job: &Job) -> JobQueue {
         Job::Inbound(_) => JobQueue::House(JobOwner::Inbound),
         Job::Hook(HookJob::Add(batch)) => JobQueue::House(JobOwner::Hook(batch.key.tenant.clone())),
         Job::Hook(_) => JobQueue::House(JobOwner::Events),
+        Job::BulkStep(step) => JobQueue::House(JobOwner::Tenant(step.tenant.clone())),
         Job::Blobs(_) | Job::Retain(_) => JobQueue::House(JobOwner::Housekeeping),
         Job::Directory(job) => {
             let tenant = job.1.as_ref().and_then(|entry| entry.tenant.clone());

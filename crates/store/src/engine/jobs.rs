@@ -13,8 +13,8 @@ use crate::{
     error::StoreError,
     hook, inbound, journal,
     queue::{
-        collapse, dialogue, hand_over::HandOver, lease_conditions::LeaseConditions, packing::PackedMessage,
-        preparation, rate_limit, transaction::WriteTransaction,
+        bulk_step, collapse, dialogue, hand_over::HandOver, lease_conditions::LeaseConditions,
+        packing::PackedMessage, preparation, rate_limit, transaction::WriteTransaction,
     },
     record::{
         Acceptance, AccountKey, AccountWant, ChangeResult, ClaimRequest, ClaimedMessage, MessageChange,
@@ -48,6 +48,7 @@ pub(super) async fn do_jobs<E: WriteTransaction>(
             | Job::Report(_)
             | Job::Inbound(_)
             | Job::Hook(_)
+            | Job::BulkStep(_)
             | Job::Ping => {}
         }
     }
@@ -100,6 +101,7 @@ pub(super) async fn do_jobs<E: WriteTransaction>(
             Job::Report(job) => JobAnswer::Reported(reporting::write(engine, job).await?),
             Job::Inbound(job) => JobAnswer::Inbound(inbound::write(engine, job).await?),
             Job::Hook(job) => JobAnswer::Hook(hook::write(engine, job).await?),
+            Job::BulkStep(step) => JobAnswer::Advanced(bulk_step::advance(engine, step).await?),
             Job::Ping => {
                 engine.after().wrote = true;
                 write_probe::write(&mut *engine.session()?).await?;
@@ -192,6 +194,7 @@ fn question_of(jobs: &[&Job]) -> GateQuestion {
             | Job::Report(_)
             | Job::Inbound(_)
             | Job::Hook(_)
+            | Job::BulkStep(_)
             | Job::Ping => {}
         }
     }

@@ -40,8 +40,8 @@ use crate::{
     inbound::{InboundAnswer, InboundJob},
     queue::{collapse, hand_over::HandOver, packing::PackedMessage, transaction::WriteTransaction},
     record::{
-        Acceptance, AuditEntry, BlobName, ChangeResult, ClaimRequest, ClaimedMessage, DirectoryChange,
-        ErasureCounts, MessageChange, PrepareRequest, ToPrepare, WireCommit,
+        Acceptance, AuditEntry, BlobName, BulkStep, ChangeResult, ClaimRequest, ClaimedMessage,
+        DirectoryChange, ErasureCounts, MessageChange, PrepareRequest, ToPrepare, WireCommit,
     },
     reporting::{ReportAnswer, ReportJob},
     retention::RetainJob,
@@ -70,6 +70,8 @@ pub(crate) enum Job {
     Report(ReportJob),
     Inbound(InboundJob),
     Hook(HookJob),
+    /// One by one, because each has messages of its own.
+    BulkStep(Box<BulkStep>),
     /// Writes nothing but a probe.
     Ping,
 }
@@ -86,6 +88,7 @@ pub(crate) enum JobAnswer {
     Reported(ReportAnswer),
     Inbound(InboundAnswer),
     Hook(HookAnswer),
+    Advanced(Option<Vec<bool>>),
     Pinged,
 }
 
@@ -118,6 +121,7 @@ impl Job {
             Job::Report(job) => job.messages(),
             Job::Inbound(job) => job.messages(),
             Job::Hook(job) => job.messages(),
+            Job::BulkStep(step) => step.changes.len() + step.suppressed.len() + 1,
             Job::Directory(..) | Job::Blobs(..) | Job::Ping => 1,
         }
     }
@@ -136,6 +140,7 @@ impl Job {
             | Job::Blobs(..)
             | Job::Retain(_)
             | Job::Report(_)
+            | Job::BulkStep(_)
             | Job::Ping => 0,
         }
     }

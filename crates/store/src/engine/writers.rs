@@ -23,8 +23,8 @@ use crate::{
         transaction::WriteTransaction,
     },
     record::{
-        Acceptance, AuditEntry, BlobName, ChangeResult, ClaimRequest, ClaimedMessage, DirectoryChange,
-        ErasureCounts, MessageChange, NewMessage, PrepareRequest, ToPrepare, WireCommit,
+        Acceptance, AuditEntry, BlobName, BulkStep, ChangeResult, ClaimRequest, ClaimedMessage,
+        DirectoryChange, ErasureCounts, MessageChange, NewMessage, PrepareRequest, ToPrepare, WireCommit,
     },
     reporting::{ReportAnswer, ReportJob},
     retention::RetainJob,
@@ -215,6 +215,13 @@ impl Writers {
     pub async fn hook(&self, job: HookJob) -> Result<HookAnswer, StoreError> {
         match self.ask(Job::Hook(job)).await? {
             JobAnswer::Hook(handled) => Ok(handled),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn advance_bulk_action(&self, step: BulkStep) -> Result<Option<Vec<bool>>, StoreError> {
+        match self.ask(Job::BulkStep(Box::new(step))).await? {
+            JobAnswer::Advanced(applied) => Ok(applied),
             _ => Err(mismatched()),
         }
     }

@@ -3,6 +3,7 @@
 //! The caller passes the time; the database's own clock is only ever compared. A method takes many items at
 //! once if its callers can have many.
 
+mod bulk_action;
 mod hook;
 mod inbound;
 mod node;
@@ -20,6 +21,7 @@ use postway_domain::{
     oauth::{OAuthOwner, OAuthState},
 };
 
+pub use bulk_action::BulkActionStore;
 pub use hook::HookStore;
 pub use inbound::InboundStore;
 pub use node::NodeStore;
@@ -31,11 +33,11 @@ use crate::{
     error::StoreError,
     record::{
         Acceptance, AccountGate, AccountKey, AttemptDialogue, AuditEntry, BatchRecord, BlobName,
-        ChangeResult, ClaimRequest, ClaimedMessage, DedupKind, DirectoryChange, FileLink, LimitUse,
-        MessageBrief, MessageChange, MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord,
-        MessageSummary, NewMessage, OpenCircuit, PreparationState, PrepareRequest, QueueState, QueueStats,
-        SendingRate, StalledMessage, StoreSpace, StoredBody, SuppressionRecord, SuspensionRecord, ToPrepare,
-        WireCommit,
+        ChangeResult, ClaimRequest, ClaimedMessage, DedupKind, DirectoryChange, DomainCheckRecord, FileLink,
+        LimitUse, MessageBrief, MessageChange, MessageCount, MessageFilter, MessageKey, MessagePage,
+        MessageRecord, MessageSummary, NewMessage, OpenCircuit, PreparationState, PrepareRequest, QueueState,
+        QueueStats, SendingRate, StalledMessage, StoreSpace, StoredBody, SuppressionRecord, SuspensionRecord,
+        ToPrepare, WireCommit,
     },
     sql::durability::DurabilityRisk,
 };
@@ -187,6 +189,20 @@ pub trait CatalogueStore: Send + Sync {
         tenant: Option<&TenantId>,
         domain: Option<&str>,
     ) -> Result<Vec<DkimKey>, StoreError>;
+
+    /// What the last checks of a tenant's domains found, by domain.
+    async fn domain_checks(
+        &self,
+        tenant: &TenantId,
+        limit: u32,
+    ) -> Result<Vec<DomainCheckRecord>, StoreError>;
+
+    /// The domains of all tenants whose last check is not later than `before`, the longest ago first.
+    async fn stale_domain_checks(
+        &self,
+        before: Time,
+        limit: u32,
+    ) -> Result<Vec<DomainCheckRecord>, StoreError>;
 
     /// A file that this message links to, found by its blob, even if the link has expired.
     async fn link(&self, uid: MessageUid, blob: &BlobName) -> Result<Option<FileLink>, StoreError>;
@@ -458,6 +474,7 @@ pub trait Store:
     + HookStore
     + StreamStore
     + RouteStore
+    + BulkActionStore
     + OperationStore
 {
 }
@@ -477,6 +494,7 @@ impl<T> Store for T where
         + HookStore
         + StreamStore
         + RouteStore
+        + BulkActionStore
         + OperationStore
 {
 }

@@ -1,5 +1,6 @@
 //! The queue: accepting, leasing and changing messages, the same for every SQL database.
 
+pub(crate) mod bulk_step;
 pub(crate) mod claim;
 pub(crate) mod clock_rollback;
 pub(crate) mod collapse;

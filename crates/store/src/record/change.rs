@@ -111,7 +111,7 @@ impl MessageChange {
     }
 
     /// Whether it changes the status.
-    pub(crate) fn moves(&self) -> bool {
+    pub fn moves(&self) -> bool {
         self.to.status() != self.fence.status
     }
 

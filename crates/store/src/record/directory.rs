@@ -3,16 +3,37 @@
 use postway_domain::{
     Account, AccountId, ApiKey, Contact, DkimKey, InboundRule, KnownRecipient, Lane, MailRoute, MailStream,
     ProviderHook, RecipientId, Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
-    id::{AuditId, BatchCode, ContactId, RouteId, RuleId, SessionId, StreamId, SubscriberId},
+    id::{AuditId, BatchCode, BulkActionId, ContactId, RouteId, RuleId, SessionId, StreamId, SubscriberId},
     oauth::OAuthState,
     secret::SealedSecret,
 };
 
 use super::{
     AccountKey, SendingPermit,
+    bulk_action::BulkAction,
     inbound::MailboxKey,
     stream::{ScopedSuppression, SuppressionScope},
 };
+
+/// What the last check of a sending domain's DNS found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DomainCheckRecord {
+    /// The tenant that sends from it.
+    pub tenant: TenantId,
+    /// The domain, in lower case and ASCII.
+    pub domain: String,
+    /// The findings as JSON. The store does not read them.
+    pub findings: String,
+    /// When it was checked.
+    pub checked_at: Time,
+    /// Since when every check found it right; `None` if the last one did not.
+    pub right_since: Option<Time>,
+}
+
+impl DomainCheckRecord {
+    /// The most domains of a tenant that are listed.
+    pub const DOMAINS_MAX: u32 = 500;
+}
 
 /// One change of the directory.
 #[derive(Clone, Debug)]
@@ -77,6 +98,14 @@ pub enum DirectoryChange {
     /// Gives a tenant's routes the positions 1, 2, … in this order, at this time; `Stale` if these are not
     /// all of its routes, each once.
     OrderRoutes(TenantId, Vec<RouteId>, Time),
+    /// Creates a bulk action; `InUse` if too many of the tenant are running.
+    CreateBulkAction(BulkAction),
+    /// Ends a running bulk action; `Already` if it has ended.
+    StopBulkAction(TenantId, BulkActionId, Time),
+    /// Writes what the check of a domain found, in place of the check before.
+    PutDomainCheck(DomainCheckRecord),
+    /// Forgets the check of a domain.
+    DeleteDomainCheck(TenantId, String),
     /// Opens an account's circuit.
     OpenCircuit(OpenCircuit),
     /// Closes an account's circuit.
@@ -136,7 +165,7 @@ pub enum DirectoryChange {
         /// The digest to write instead.
         digest: String,
     },
-    /// Removes expired suppressions, ended sessions past their time, expired links, and the remaining rows of
+    /// Removes expired suppressions, ended sessions past their time, expired links, old bulk actions, and the remaining rows of
     /// deleted subscribers and mailboxes.
     Forget(Time),
     /// Removes up to the given number of limit-use buckets that do not count any more.

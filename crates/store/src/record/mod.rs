@@ -2,6 +2,7 @@
 
 mod accept;
 mod body;
+mod bulk_action;
 mod change;
 mod claim;
 mod directory;
@@ -22,14 +23,15 @@ pub use accept::{
     message_id_label,
 };
 pub use body::{BlobName, BlobRef, NoBlobName, StoredBody};
+pub use bulk_action::{BulkAction, BulkActionState, BulkStep};
 pub use change::{AttemptEnd, MessageChange, NewEvent, RecipientChange, SmtpReply, WireCommit, WriteFence};
 pub use claim::{
     AccountWant, ClaimRequest, ClaimedMessage, ClaimedRecipient, DueAccount, LeaseGrant, QueueState,
     SendingPermit, StalledMessage,
 };
 pub use directory::{
-    AccountGate, AuditEntry, BatchRecord, ChangeResult, DirectoryChange, LimitUse, OpenCircuit,
-    SuppressionReason, SuppressionRecord, SuspensionRecord, SuspensionScope,
+    AccountGate, AuditEntry, BatchRecord, ChangeResult, DirectoryChange, DomainCheckRecord, LimitUse,
+    OpenCircuit, SuppressionReason, SuppressionRecord, SuspensionRecord, SuspensionScope,
 };
 pub use disk_space::StoreSpace;
 pub(crate) use finding::FindingOrigin;

@@ -76,8 +76,10 @@ static OF_TENANT_MANY: [(SqlText, MultiRow); 12] = [
         MultiRow::new("DELETE FROM contact WHERE tenant = ? AND id IN (", 1, ")"),
     ),
 ];
-const OF_TENANT: [SqlText; 17] = [
+const OF_TENANT: [SqlText; 19] = [
     SqlText::same("DELETE FROM provider_hook WHERE tenant = ?"),
+    SqlText::same("DELETE FROM bulk_action WHERE tenant = ?"),
+    SqlText::same("DELETE FROM domain_check WHERE tenant = ?"),
     SqlText::same("DELETE FROM stream WHERE tenant = ?"),
     SqlText::same("DELETE FROM route WHERE tenant = ?"),
     SqlText::same("DELETE FROM oauth_state WHERE tenant = ?"),

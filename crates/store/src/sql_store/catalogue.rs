@@ -2,15 +2,16 @@
 
 use async_trait::async_trait;
 use postway_domain::{
-    DkimKey, KnownRecipient, MessageUid, RecipientId, RecipientKey, Template, TemplateName, TenantId,
+    DkimKey, KnownRecipient, MessageUid, RecipientId, RecipientKey, Template, TemplateName, TenantId, Time,
 };
 
 use super::SqlStore;
 use crate::{
+    admin::domain_checks,
     content::{dkim_keys, links, recipients, templates},
     error::StoreError,
     port::CatalogueStore,
-    record::{BlobName, FileLink},
+    record::{BlobName, DomainCheckRecord, FileLink},
 };
 
 #[async_trait]
@@ -67,6 +68,22 @@ impl<T: SqlStore> CatalogueStore for T {
         domain: Option<&str>,
     ) -> Result<Vec<DkimKey>, StoreError> {
         dkim_keys::list(&mut *self.reader().await?, tenant, domain).await
+    }
+
+    async fn domain_checks(
+        &self,
+        tenant: &TenantId,
+        limit: u32,
+    ) -> Result<Vec<DomainCheckRecord>, StoreError> {
+        domain_checks::list(&mut *self.reader().await?, tenant, limit).await
+    }
+
+    async fn stale_domain_checks(
+        &self,
+        before: Time,
+        limit: u32,
+    ) -> Result<Vec<DomainCheckRecord>, StoreError> {
+        domain_checks::oldest(&mut *self.reader().await?, before, limit).await
     }
 
     async fn link(&self, uid: MessageUid, blob: &BlobName) -> Result<Option<FileLink>, StoreError> {

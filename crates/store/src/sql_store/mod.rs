@@ -3,6 +3,7 @@
 //! reads to a reading connection.
 
 mod blobs;
+mod bulk_actions;
 mod catalogue;
 mod directory;
 mod hooks;

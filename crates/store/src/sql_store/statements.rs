@@ -2,8 +2,8 @@
 
 use crate::{
     admin::{
-        accounts, audit, blocked, deleted_recipients, keys, oauth, provider_hooks, routes, scoped_suppressions,
-        sessions, streams, suppressions, suspensions, tenants,
+        accounts, audit, blocked, bulk_actions, deleted_recipients, domain_checks, keys, oauth,
+        provider_hooks, routes, scoped_suppressions, sessions, streams, suppressions, suspensions, tenants,
     },
     blob, content,
     engine::write_probe,
@@ -20,6 +20,8 @@ pub(crate) fn statements() -> Vec<SqlText> {
     let listed = [
         accounts::STATEMENTS,
         audit::STATEMENTS,
+        bulk_actions::STATEMENTS,
+        domain_checks::STATEMENTS,
         keys::STATEMENTS,
         oauth::STATEMENTS,
         provider_hooks::STATEMENTS,

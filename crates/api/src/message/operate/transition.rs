@@ -8,8 +8,11 @@ use postway_domain::{
     MessageState, RecipientStatus, TenantId, Time,
     message::{DoubtResolution, InvalidTransition, OtherRecipients, TransitionInput},
 };
-use postway_store::record::{MessageChange, MessageRecord, PreparationResult, RecipientChange, WriteFence};
-use serde_json::json;
+use postway_store::record::{
+    MessageChange, MessageRecord, MessageSummary, PreparationResult, RecipientChange, RecipientRecord,
+    WriteFence,
+};
+use serde_json::{Value, json};
 
 use crate::{
     http::{error::ApiError, request_id::RequestId},
@@ -22,7 +25,7 @@ const TRIES_MAX: u32 = 5;
 
 /// An operator's action on a message. Its result also depends on the recipients, so the state machine's input
 /// is made of both.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorAction {
     /// Do not send to the recipients that it was not sent to yet.
     Cancel,
@@ -35,8 +38,8 @@ pub enum OperatorAction {
 }
 
 impl OperatorAction {
-    fn input(self, record: &MessageRecord) -> TransitionInput {
-        let stand = record.recipients.iter().map(|one| one.status);
+    fn input(self, recipients: &[RecipientRecord]) -> TransitionInput {
+        let stand = recipients.iter().map(|one| one.status);
         match self {
             OperatorAction::Cancel => TransitionInput::Cancel(OtherRecipients::beside_open(stand)),
             OperatorAction::Replay => TransitionInput::Replay,
@@ -129,11 +132,21 @@ pub fn change(
     now: Time,
     request_id: &str,
 ) -> Result<MessageChange, InvalidTransition> {
-    let summary = &record.summary;
+    let data = json!({"by": "operator", "request_id": request_id});
+    change_of(&record.summary, &record.recipients, asked, now, data)
+}
+
+/// The same for a message of which less was read; `data` is what its event tells besides the action.
+pub(crate) fn change_of(
+    summary: &MessageSummary,
+    stand: &[RecipientRecord],
+    asked: OperatorAction,
+    now: Time,
+    mut data: Value,
+) -> Result<MessageChange, InvalidTransition> {
     let fence = WriteFence { status: summary.state.status(), token: None, version: Some(summary.version) };
-    let input = asked.input(record);
+    let input = asked.input(stand);
     let step = MessageChange::step(summary.uid, fence, summary.state, input, now)?;
-    let mut data = json!({"by": "operator", "request_id": request_id});
     match asked {
         OperatorAction::Resolve(resolution) => data["outcome"] = json!(word(resolution)),
         OperatorAction::Reschedule(send_at) => data["send_at"] = json!(send_at),
@@ -154,8 +167,8 @@ pub fn change(
         due_at,
         retries: starts_afresh.then_some(0),
         lost_leases: starts_afresh.then_some(0),
-        error: step.error.clone().or_else(|| failure(record, asked, to)),
-        recipients: recipients(record, input),
+        error: step.error.clone().or_else(|| failure(summary, asked, to)),
+        recipients: recipients(summary.state, stand, input),
         // Only a message that was never composed was refused by a check.
         preparation: (to == MessageState::Accepted).then_some(PreparationResult::Again(now)),
         erases_bodies: to == MessageState::Sent && summary.sensitive,
@@ -164,11 +177,13 @@ pub fn change(
 }
 
 /// The recipients that the action applies to. Those that a relay accepted are never changed.
-fn recipients(record: &MessageRecord, input: TransitionInput) -> Vec<RecipientChange> {
+fn recipients(
+    state: MessageState,
+    stand: &[RecipientRecord],
+    input: TransitionInput,
+) -> Vec<RecipientChange> {
     let (from, to) = match input {
-        TransitionInput::Replay
-            if matches!(record.summary.state, MessageState::Failed | MessageState::Invalid) =>
-        {
+        TransitionInput::Replay if matches!(state, MessageState::Failed | MessageState::Invalid) => {
             (RecipientStatus::Failed, RecipientStatus::Pending)
         }
         TransitionInput::Resolve(DoubtResolution::Sent, _) => {
@@ -184,15 +199,15 @@ fn recipients(record: &MessageRecord, input: TransitionInput) -> Vec<RecipientCh
         }
         _ => return Vec::new(),
     };
-    let moved = record.recipients.iter().zip(0..).filter(|(recipient, _)| recipient.status == from);
+    let moved = stand.iter().zip(0..).filter(|(recipient, _)| recipient.status == from);
     moved.map(|(_, position)| RecipientChange { position, status: to, reply: None }).collect()
 }
 
 /// The failure to show from now on: a cancelled message keeps its last one, a resolved or replayed one starts
 /// without.
-fn failure(record: &MessageRecord, asked: OperatorAction, to: MessageState) -> Option<String> {
+fn failure(summary: &MessageSummary, asked: OperatorAction, to: MessageState) -> Option<String> {
     match (asked, to) {
-        (OperatorAction::Cancel, MessageState::Cancelled) => record.summary.error.clone(),
+        (OperatorAction::Cancel, MessageState::Cancelled) => summary.error.clone(),
         (OperatorAction::Resolve(DoubtResolution::Failed), MessageState::Failed) => Some(
             json!({
                 "code": "resolved_failed",
@@ -206,7 +221,7 @@ fn failure(record: &MessageRecord, asked: OperatorAction, to: MessageState) -> O
     }
 }
 
-fn word(resolution: DoubtResolution) -> &'static str {
+pub(crate) fn word(resolution: DoubtResolution) -> &'static str {
     match resolution {
         DoubtResolution::Sent => "sent",
         DoubtResolution::Failed => "failed",
@@ -237,7 +252,7 @@ fn refuse(InvalidTransition { state, input }: InvalidTransition) -> ApiError {
     })
 }
 
-fn count_transition(to: MessageState) {
+pub(crate) fn count_transition(to: MessageState) {
     let status = to.status();
     metrics::counter!("postway_state_transitions_total", "state" => status.as_str()).increment(1);
     if status.is_final() {

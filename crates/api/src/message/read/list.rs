@@ -6,7 +6,10 @@ use postway_domain::{
     AccountId, ClientId, EmailAddress, EventKind, MessageStatus, MessageUid, TenantId, Time, id::BatchCode,
     inbound::outcome_rank,
 };
-use postway_store::record::{MessageFilter, MessageKey, MessagePage, MessageSummary};
+use postway_store::{
+    Store, StoreError,
+    record::{MessageFilter, MessageKey, MessagePage, MessageSummary},
+};
 
 use crate::{
     auth::Reader,
@@ -21,7 +24,7 @@ use crate::{
 /// The longest text of a filter.
 const TEXT_BYTES_MAX: usize = 998;
 /// The most messages that are counted.
-const COUNTED_MAX: u32 = 100_000;
+pub(crate) const COUNTED_MAX: u32 = 100_000;
 
 /// List messages
 ///
@@ -61,27 +64,15 @@ pub(crate) async fn list(
     uri: Uri,
 ) -> Result<Json<MessageList>, ApiError> {
     let mut query = QueryParameters::from_uri(&uri)?;
-    let status = query.parse("status", str::parse::<MessageStatus>);
-    let outcome = query.parse("outcome", outcome_of);
-    let held_by = query.parse("held_by", str::parse::<BlockedBy>);
-    let waits = query.parse("waiting", yes_or_no).unwrap_or(false);
     let is_counted = query.parse("count", yes_or_no).unwrap_or(false);
-    let search = query.parse("q", bounded);
-    let filter = MessageFilter { status, outcome, waits, ..filter(&mut query) };
+    let asked = AskedFilter::take(&mut query);
     let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
-    let tenant = &caller.tenant;
-    let filter = match held_by {
-        Some(held_by) => held_by.narrow(&*app.store, tenant, filter, app.clock.now()).await?,
-        None => filter,
-    };
-    let search = search.filter(|text| !text.trim().is_empty());
-    let ParsedSearch { filter, key, maybe_id, terms } = match &search {
-        Some(text) => ParsedSearch::read(text, filter),
-        None => ParsedSearch { filter, ..ParsedSearch::default() },
-    };
-    let understood = search.is_some().then_some(terms);
-    if let Some(found) = one_by_key(&app, tenant, key, maybe_id).await? {
+    let (tenant, is_searched) = (&caller.tenant, asked.search.is_some());
+    let ParsedSearch { filter, key, maybe_id, terms } =
+        asked.search_in(&*app.store, tenant, app.clock.now()).await?;
+    let understood = is_searched.then_some(terms);
+    if let Some(found) = one_by_key(&*app.store, tenant, key, maybe_id).await? {
         let messages = summaries(&app, tenant, found).await?;
         let count = is_counted.then_some(MatchCountView { messages: messages.len() as u64, or_more: false });
         return Ok(Json(MessageList { data: messages, next_cursor: None, count, understood }));
@@ -97,19 +88,61 @@ pub(crate) async fn list(
 
 /// The message that a search names by its id, if it does. An unknown uid matches nothing; a text that is no
 /// uid is left to the list.
-async fn one_by_key(
-    app: &AppState,
+pub(crate) async fn one_by_key(
+    store: &dyn Store,
     tenant: &TenantId,
     key: Option<MessageKey>,
     maybe_id: Option<ClientId>,
-) -> Result<Option<Vec<MessageSummary>>, ApiError> {
+) -> Result<Option<Vec<MessageSummary>>, StoreError> {
     if let Some(key) = key {
-        let found = app.store.message(tenant, &key).await?;
+        let found = store.message(tenant, &key).await?;
         return Ok(Some(found.into_iter().map(|record| record.summary).collect()));
     }
     let Some(id) = maybe_id else { return Ok(None) };
-    let found = app.store.message(tenant, &MessageKey::Client(id)).await?;
+    let found = store.message(tenant, &MessageKey::Client(id)).await?;
     Ok(found.map(|record| vec![record.summary]))
+}
+
+/// The filter of a request, before the store was asked what blocks mail now.
+#[derive(Debug)]
+pub(crate) struct AskedFilter {
+    filter: MessageFilter,
+    held_by: Option<BlockedBy>,
+    search: Option<String>,
+}
+
+impl AskedFilter {
+    /// Reads all that `GET /v1/messages` filters by.
+    pub(crate) fn take(query: &mut QueryParameters) -> Self {
+        let status = query.parse("status", str::parse::<MessageStatus>);
+        let outcome = query.parse("outcome", outcome_of);
+        let held_by = query.parse("held_by", str::parse::<BlockedBy>);
+        let waits = query.parse("waiting", yes_or_no).unwrap_or(false);
+        let search = query.parse("q", bounded).filter(|text| !text.trim().is_empty());
+        Self { filter: MessageFilter { status, outcome, waits, ..filter(query) }, held_by, search }
+    }
+
+    /// The outcome that recipients must have, if one is asked for.
+    pub(crate) fn outcome(&self) -> Option<EventKind> {
+        self.filter.outcome
+    }
+
+    /// The filter as it is now, and how its search is understood.
+    pub(crate) async fn search_in(
+        &self,
+        store: &dyn Store,
+        tenant: &TenantId,
+        now: Time,
+    ) -> Result<ParsedSearch, StoreError> {
+        let filter = match self.held_by.clone() {
+            Some(held_by) => held_by.narrow(store, tenant, self.filter.clone(), now).await?,
+            None => self.filter.clone(),
+        };
+        Ok(match &self.search {
+            Some(text) => ParsedSearch::read(text, filter),
+            None => ParsedSearch { filter, ..ParsedSearch::default() },
+        })
+    }
 }
 
 /// The outcome of a recipient that a filter names.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use postway_domain::{MessageStatus, TenantId, Time};
-use postway_store::record::{MessageFilter, MessageSummary, OpenCircuit};
+use postway_store::record::{DomainCheckRecord, MessageFilter, MessageSummary, OpenCircuit};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,6 +14,7 @@ use crate::{
     http::error::ApiError,
     message::view::FailureView,
     observe::queue_stats::{self, QueueStatsView},
+    outgoing::domain::check::{DnsFinding, rank},
     state::AppState,
 };
 
@@ -24,6 +25,8 @@ const FAILURES_MS: i64 = 24 * 60 * 60 * 1000;
 /// Minutes in the chart.
 const MINUTES: i64 = 60;
 const MINUTE_MS: i64 = 60_000;
+/// The most domains that are named.
+const DOMAINS_SHOWN: usize = 10;
 
 /// The overview of a tenant's mail.
 #[derive(Debug, Serialize, ToSchema)]
@@ -42,6 +45,8 @@ pub(crate) struct TenantOverview {
     holders: Vec<HolderView>,
     /// Accounts with an open circuit.
     circuits: Vec<OverviewCircuit>,
+    /// Domains whose DNS lacks something or has something wrong, as the last check found.
+    domains: Vec<OverviewDomain>,
     /// Mailboxes that are behind, or cannot be read.
     mailboxes: Vec<OverviewMailbox>,
     /// Webhooks with calls due, and those deactivated because of their answers.
@@ -81,6 +86,17 @@ struct OverviewCircuit {
     /// When it is tried again.
     #[schema(value_type = String, format = DateTime)]
     open_until: Time,
+}
+
+/// A domain that needs attention.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DomainUnsound)]
+struct OverviewDomain {
+    domain: String,
+    /// The checks that found something missing or wrong.
+    checks: Vec<String>,
+    /// Whether a record does harm, or only lacks.
+    wrong: bool,
 }
 
 /// A mailbox that needs attention.
@@ -129,6 +145,7 @@ pub(super) async fn overview(app: &AppState, caller: &Caller) -> Result<TenantOv
         failures: reasons(&failed),
         holders: holders::holders(&*app.store, tenant, now).await?,
         circuits: circuits(app, tenant, now).await?,
+        domains: domains(app, tenant).await?,
         mailboxes: mailboxes(app, tenant).await?,
         subscribers: subscribers(app, tenant, now).await?,
         nodes: if caller.actor.is_admin() { node::all(app).await? } else { Vec::new() },
@@ -180,6 +197,24 @@ async fn circuits(app: &AppState, tenant: &TenantId, now: Time) -> Result<Vec<Ov
         open_until: circuit.open_until,
     };
     Ok(open.map(view).collect())
+}
+
+/// The worst first.
+async fn domains(app: &AppState, tenant: &TenantId) -> Result<Vec<OverviewDomain>, ApiError> {
+    let checks = app.store.domain_checks(tenant, DomainCheckRecord::DOMAINS_MAX).await?;
+    let unsound = checks.into_iter().filter(|check| check.right_since.is_none());
+    let mut domains: Vec<OverviewDomain> = unsound
+        .filter_map(|check| {
+            let findings: Vec<DnsFinding> = serde_json::from_str(&check.findings).ok()?;
+            let bad = findings.iter().filter(|one| rank(&one.state) >= rank("missing"));
+            let checks: Vec<String> = bad.clone().map(|one| one.check.clone()).collect();
+            let wrong = bad.clone().any(|one| rank(&one.state) > rank("missing"));
+            (!checks.is_empty()).then_some(OverviewDomain { domain: check.domain, checks, wrong })
+        })
+        .collect();
+    domains.sort_by(|a, b| (b.wrong, b.checks.len(), &a.domain).cmp(&(a.wrong, a.checks.len(), &b.domain)));
+    domains.truncate(DOMAINS_SHOWN);
+    Ok(domains)
 }
 
 async fn mailboxes(app: &AppState, tenant: &TenantId) -> Result<Vec<OverviewMailbox>, ApiError> {

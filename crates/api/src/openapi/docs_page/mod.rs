@@ -1,5 +1,5 @@
-//! `/docs`: the OpenAPI document as a page to read. Rendered by the server, once; it has no script and loads
-//! nothing.
+//! `/docs`: the OpenAPI document as a page to read. Rendered by the server, once; it loads nothing from
+//! elsewhere. Its script searches it and tries calls against this server; without it the text is the same.
 
 mod render;
 mod schema;
@@ -12,10 +12,11 @@ use axum::{
 };
 use bytes::Bytes;
 
-/// The page needs its style sheet and nothing else, so nothing else is allowed.
-const POLICY: &str =
-    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// The page needs its style sheet, its script, and the calls that are tried, so nothing else is allowed.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
 
 /// Read the documentation
 ///
@@ -39,6 +40,13 @@ pub(crate) async fn docs() -> Response {
         (header::REFERRER_POLICY, "no-referrer"),
     ];
     (headers, PAGE.clone()).into_response()
+}
+
+/// The page's script.
+pub(crate) async fn script() -> Response {
+    let headers =
+        [(header::CONTENT_TYPE, "text/javascript; charset=utf-8"), (header::CACHE_CONTROL, "max-age=3600")];
+    (headers, SCRIPT).into_response()
 }
 
 /// The page's style sheet.

@@ -15,8 +15,8 @@ use super::server::ReachedServer;
 use super::{CHECK_MAX, CheckupFinding, CheckupState, TOGETHER, within};
 use crate::cli::output::{field, list};
 use crate::doctor::{
-    DnsLookup, DomainCheckState, DomainOptions, DomainReport, ExpectedDkimKey, SystemDns, check_domain,
-    check_mx, in_dns,
+    DnsLookup, DomainCheckState, DomainFinding, DomainOptions, DomainReport, ExpectedDkimKey, SystemDns,
+    check_domain, check_mx, in_dns,
 };
 
 /// A name that every resolver knows; an answer without a record counts as well.
@@ -117,6 +117,9 @@ async fn look(domain: &str, interest: &DomainInterest, dns: &dyn DnsLookup) -> D
 }
 
 fn judge(DomainReport { domain, findings }: DomainReport) -> Vec<CheckupFinding> {
+    // What need not be there is no news.
+    let findings: Vec<DomainFinding> =
+        findings.into_iter().filter(|finding| finding.state != DomainCheckState::Absent).collect();
     let sound: Vec<&str> = findings
         .iter()
         .filter(|finding| finding.state == DomainCheckState::Ok)
@@ -161,6 +164,7 @@ mod tests {
                 state,
                 found: None,
                 advice: None,
+                record: None,
             });
             judge(DomainReport { domain: "a.example".to_owned(), findings: findings.collect() })
         };

@@ -49,7 +49,7 @@ impl CheckupState {
 impl From<doctor::DomainCheckState> for CheckupState {
     fn from(state: doctor::DomainCheckState) -> Self {
         match state {
-            doctor::DomainCheckState::Ok => Self::Ok,
+            doctor::DomainCheckState::Ok | doctor::DomainCheckState::Absent => Self::Ok,
             doctor::DomainCheckState::Warn | doctor::DomainCheckState::Unknown => Self::Warning,
             doctor::DomainCheckState::Missing | doctor::DomainCheckState::Wrong => Self::Problem,
         }
@@ -93,7 +93,7 @@ impl CheckupFinding {
 
 impl From<doctor::DomainFinding> for CheckupFinding {
     fn from(finding: doctor::DomainFinding) -> Self {
-        let doctor::DomainFinding { check, state, found, advice } = finding;
+        let doctor::DomainFinding { check, state, found, advice, .. } = finding;
         // A missing record can only be named.
         let found =
             found.or_else(|| (state != doctor::DomainCheckState::Ok).then(|| state.as_str().to_owned()));

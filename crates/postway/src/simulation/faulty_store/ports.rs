@@ -5,14 +5,19 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, Contact, DkimKey, InboundRule, Incarnation, KeyDigest,
-    KnownRecipient, Lane, LimitSpan, MailRoute, MailStream, MessageEvent, MessageStatus, MessageUid, ProviderHook,
-    RecipientId, RecipientKey, Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
-    id::{AuditId, BatchCode, ContactId, MailboxId, RouteId, RuleId, SessionId, StreamId, SubscriberId},
+    KnownRecipient, Lane, LimitSpan, MailRoute, MailStream, MessageEvent, MessageStatus, MessageUid,
+    ProviderHook, RecipientId, RecipientKey, Subscriber, Template, TemplateName, Tenant, TenantId, Time,
+    WatchedMailbox,
+    id::{
+        AuditId, BatchCode, BulkActionId, ContactId, MailboxId, RouteId, RuleId, SessionId, StreamId,
+        SubscriberId,
+    },
     oauth::{OAuthOwner, OAuthState},
 };
 use postway_store::{
-    BlobNameStore, CatalogueStore, DirectoryStore, HookStore, InboundStore, NodeStore, OperationStore,
-    PreparationStore, Read, ReportStore, RetentionStore, RouteStore, StoreError, StreamStore, record::*,
+    BlobNameStore, BulkActionStore, CatalogueStore, DirectoryStore, HookStore, InboundStore, NodeStore,
+    OperationStore, PreparationStore, Read, ReportStore, RetentionStore, RouteStore, StoreError, StreamStore,
+    record::*,
 };
 
 use super::FaultyStore;
@@ -55,12 +60,20 @@ pass! {
         routes(tenant: &TenantId) -> Vec<MailRoute>;
         route(tenant: &TenantId, id: &RouteId) -> Option<MailRoute>;
     }
+    BulkActionStore {
+        bulk_actions(tenant: &TenantId, before: Option<BulkActionId>, limit: u32) -> Vec<BulkAction>;
+        bulk_action(tenant: &TenantId, id: BulkActionId) -> Option<BulkAction>;
+        running_bulk_actions(after: Option<&TenantId>, limit: u32) -> Vec<BulkAction>;
+        advance_bulk_action(step: BulkStep) -> Option<Vec<bool>>;
+    }
     CatalogueStore {
         template(tenant: &TenantId, name: &TemplateName, version: Option<i64>) -> Option<Template>;
         templates(tenant: &TenantId, after: Option<&TemplateName>, limit: u32) -> Vec<Template>;
         template_versions(tenant: &TenantId, name: &TemplateName, before: Option<i64>, limit: u32) -> Vec<Template>;
         recipient(tenant: &TenantId, key: &RecipientKey) -> Option<KnownRecipient>;
         recipients(tenant: &TenantId, address: Option<&str>, after: Option<RecipientId>, limit: u32) -> Vec<KnownRecipient>;
+        domain_checks(tenant: &TenantId, limit: u32) -> Vec<DomainCheckRecord>;
+        stale_domain_checks(before: Time, limit: u32) -> Vec<DomainCheckRecord>;
         dkim_keys(tenant: Option<&TenantId>, domain: Option<&str>) -> Vec<DkimKey>;
         link(uid: MessageUid, blob: &BlobName) -> Option<postway_store::record::FileLink>;
     }

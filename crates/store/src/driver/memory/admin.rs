@@ -9,6 +9,7 @@ use postway_domain::{
 };
 
 use super::{
+    bulk_actions::BulkTable,
     routes::RouteRows,
     streams::{ScopedTable, StreamTable},
     tables::MemoryTables,
@@ -34,6 +35,7 @@ pub(super) struct MemoryDirectory {
     pub(super) scoped: ScopedTable,
     pub(super) streams: StreamTable,
     pub(super) routes: RouteRows,
+    pub(super) bulk: BulkTable,
     circuits: BTreeMap<AccountKey, OpenCircuit>,
     audit: Vec<AuditEntry>,
     pub(super) spent: BTreeMap<(AccountKey, LimitSpan, i64), i64>,
@@ -312,6 +314,10 @@ impl MemoryTables {
             DirectoryChange::UpdateRoute(route, expected) => directory.routes.update(route, expected),
             DirectoryChange::DeleteRoute(tenant, id) => directory.routes.delete(tenant, id),
             DirectoryChange::OrderRoutes(tenant, order, now) => directory.routes.order(&tenant, &order, now),
+            DirectoryChange::CreateBulkAction(action) => directory.bulk.create(action),
+            DirectoryChange::StopBulkAction(tenant, id, at) => directory.bulk.stop(tenant, id, at),
+            DirectoryChange::PutDomainCheck(check) => self.catalogue.put_check(check),
+            DirectoryChange::DeleteDomainCheck(tenant, domain) => self.catalogue.delete_check(tenant, domain),
             DirectoryChange::OpenCircuit(circuit) => {
                 let opened_at = directory.circuits.get(&circuit.key).map(|open| open.opened_at);
                 let opened_at = opened_at.unwrap_or(circuit.opened_at);
@@ -370,6 +376,7 @@ impl MemoryTables {
                 self.catalogue.forget_links(now);
                 directory.suppressions.retain(|_, one| one.expires_at.is_none_or(|at| at > now));
                 directory.scoped.forget(now);
+                directory.bulk.forget(now);
                 directory.ended_sessions.retain(|_, ends_at| *ends_at > now);
                 ChangeResult::Done
             }
@@ -438,6 +445,7 @@ impl MemoryTables {
         directory.scoped.forget_tenant(tenant);
         directory.streams.forget_tenant(tenant);
         directory.routes.forget_tenant(tenant);
+        directory.bulk.forget_tenant(tenant);
         directory.circuits.retain(|key, _| key.tenant != *tenant);
         directory.spent.retain(|(key, ..), _| key.tenant != *tenant);
         self.catalogue.forget_tenant(tenant);

@@ -12,7 +12,7 @@ use super::{MemoryStore, admin::done_if};
 use crate::{
     error::StoreError,
     port,
-    record::{BlobName, ChangeResult, FileLink},
+    record::{BlobName, ChangeResult, DomainCheckRecord, FileLink},
 };
 
 /// What content is made with.
@@ -21,6 +21,7 @@ pub(super) struct MemoryCatalogue {
     templates: BTreeMap<(TenantId, TemplateName), BTreeMap<i64, Template>>,
     pub recipients: BTreeMap<(TenantId, RecipientId), KnownRecipient>,
     keys: BTreeMap<(TenantId, String, String), DkimKey>,
+    checks: BTreeMap<(TenantId, String), DomainCheckRecord>,
     pub links: BTreeMap<(MessageUid, BlobName), FileLink>,
 }
 
@@ -43,6 +44,15 @@ impl MemoryCatalogue {
             self.templates.remove(&place);
         }
         done_if(is_next, ChangeResult::Stale)
+    }
+
+    pub fn put_check(&mut self, check: DomainCheckRecord) -> ChangeResult {
+        self.checks.insert((check.tenant.clone(), check.domain.clone()), check);
+        ChangeResult::Done
+    }
+
+    pub fn delete_check(&mut self, tenant: TenantId, domain: String) -> ChangeResult {
+        done_if(self.checks.remove(&(tenant, domain)).is_some(), ChangeResult::Missing)
     }
 
     pub fn delete_template(&mut self, tenant: &TenantId, name: &TemplateName) -> ChangeResult {
@@ -214,6 +224,7 @@ impl MemoryCatalogue {
         self.templates.retain(|(of, _), _| of != tenant);
         self.recipients.retain(|(of, _), _| of != tenant);
         self.keys.retain(|(of, ..), _| of != tenant);
+        self.checks.retain(|(of, _), _| of != tenant);
         self.links.retain(|_, link| link.tenant != *tenant);
     }
 }
@@ -272,6 +283,29 @@ impl port::CatalogueStore for MemoryStore {
         domain: Option<&str>,
     ) -> Result<Vec<DkimKey>, StoreError> {
         Ok(self.tables()?.catalogue.list_keys(tenant, domain))
+    }
+
+    async fn domain_checks(
+        &self,
+        tenant: &TenantId,
+        limit: u32,
+    ) -> Result<Vec<DomainCheckRecord>, StoreError> {
+        let tables = self.tables()?;
+        let of_tenant = tables.catalogue.checks.values().filter(|check| check.tenant == *tenant);
+        Ok(of_tenant.take(limit as usize).cloned().collect())
+    }
+
+    async fn stale_domain_checks(
+        &self,
+        before: Time,
+        limit: u32,
+    ) -> Result<Vec<DomainCheckRecord>, StoreError> {
+        let tables = self.tables()?;
+        let old = tables.catalogue.checks.values().filter(|check| check.checked_at <= before);
+        let mut old: Vec<DomainCheckRecord> = old.cloned().collect();
+        old.sort_by_key(|check| (check.checked_at, check.tenant.clone(), check.domain.clone()));
+        old.truncate(limit as usize);
+        Ok(old)
     }
 
     async fn link(&self, uid: MessageUid, blob: &BlobName) -> Result<Option<FileLink>, StoreError> {

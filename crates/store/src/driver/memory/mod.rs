@@ -12,6 +12,7 @@
 
 mod accept;
 mod admin;
+mod bulk_actions;
 mod claim;
 mod content;
 mod findings;
@@ -104,6 +105,30 @@ impl MemoryStore {
         }
     }
 
+    /// Applies changes under the tables' lock, and gives the hints that follow.
+    fn apply_to(&self, tables: &mut MemoryTables, changes: Vec<MessageChange>) -> Vec<bool> {
+        let (mut woken, mut prepares) = (Vec::new(), false);
+        let mut held = Vec::with_capacity(changes.len());
+        for change in changes {
+            let gives_back = change.to == MessageState::Accepted;
+            let is_later =
+                matches!(change.preparation, Some(PreparationResult::Later(_) | PreparationResult::Again(_)));
+            let (uid, awaits) = (change.uid, change.awaits_receipt);
+            held.push(tables.apply(change, &mut woken));
+            if let (Some(&true), Some(until)) = (held.last(), awaits) {
+                tables.inbound.waiting.entry(uid).or_insert(until);
+            }
+            prepares |= (gives_back || is_later) && held.last() == Some(&true);
+        }
+        self.commit(held.contains(&true));
+        self.hand_over.wake(woken);
+        if prepares {
+            self.hand_over.wake_preparation();
+        }
+        self.tell(tables.reports.leave_pages());
+        held
+    }
+
     /// Wakes reporting if there is something new.
     fn tell(&self, news: bool) {
         if news {
@@ -174,27 +199,7 @@ impl WorkStore for MemoryStore {
     }
 
     async fn apply(&self, changes: Vec<MessageChange>) -> Result<Vec<bool>, StoreError> {
-        let mut tables = self.tables()?;
-        let (mut woken, mut prepares) = (Vec::new(), false);
-        let mut held = Vec::with_capacity(changes.len());
-        for change in changes {
-            let gives_back = change.to == MessageState::Accepted;
-            let is_later =
-                matches!(change.preparation, Some(PreparationResult::Later(_) | PreparationResult::Again(_)));
-            let (uid, awaits) = (change.uid, change.awaits_receipt);
-            held.push(tables.apply(change, &mut woken));
-            if let (Some(&true), Some(until)) = (held.last(), awaits) {
-                tables.inbound.waiting.entry(uid).or_insert(until);
-            }
-            prepares |= (gives_back || is_later) && held.last() == Some(&true);
-        }
-        self.commit(held.contains(&true));
-        self.hand_over.wake(woken);
-        if prepares {
-            self.hand_over.wake_preparation();
-        }
-        self.tell(tables.reports.leave_pages());
-        Ok(held)
+        Ok(self.apply_to(&mut *self.tables()?, changes))
     }
 
     async fn body(&self, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {

@@ -118,13 +118,13 @@ macro_rules! migrations {
         // sign in by tokens wait with them. Before 13, a packed mail would be sent as it is stored. Steps 14
         // and 16 are indexes. Before 15, only the first of the events that share a row is visible. Before 17,
         // mail would go to readers who left a stream, and the events about it cannot be read. Before 18, a
-        // key could send from and to addresses it may not. Step 19 adds what older programs
-        // leave empty; mail that they accept is moved to lanes that newer ones find. Step 20 adds what older
-        // programs leave empty; they may move mail out of lanes of destinations, which costs it a turn. Before 22,
-        // a list of events with phrases as marks cannot be read. Before 23,
-        // `opened` and `clicked` and webhooks in Postmark's form are unknown, and a history with one cannot be read.
-        // Before 24, mail would leave by the default account whatever the routes say, and dialogues would outlive
-        // their messages.
+        // key could send from and to addresses it may not. Step 19 adds what older programs leave empty; mail
+        // that they accept is moved to lanes that newer ones find. Step 20 adds what older programs leave empty;
+        // they may move mail out of lanes of destinations, which costs it a turn. Before 22, a list of events
+        // with phrases as marks cannot be read. Before 23, `opened` and `clicked` and webhooks in Postmark's form
+        // are unknown, and a history with one cannot be read. Before 24, mail would leave by the default account
+        // whatever the routes say, and dialogues would outlive their messages. Step 28 adds tables that older
+        // programs do not know: bulk actions wait with them.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -149,6 +149,7 @@ macro_rules! migrations {
             step!("00", 22, "event_phrases", writable from 22),
             step!("00", 23, "provider_events", writable from 23),
             step!("00", 24, "routes", writable from 24),
+            step!("00", 28, "bulk_actions", writable from 24),
         ]
     }};
 }

@@ -128,6 +128,35 @@ pub(super) static TABLES: &[CopiedTable] = &[
         ],
     ),
     CopiedTable::new(
+        "bulk_action",
+        2,
+        &[
+            text("tenant"),
+            bytes("id"),
+            int("state"),
+            text("task"),
+            bytes("selected"),
+            text("actor"),
+            bytes("reached"),
+            bytes("again"),
+            int("expected"),
+            int("expected_more"),
+            int("changed"),
+            int("skipped"),
+            int("version"),
+            int("created_at"),
+            int("updated_at"),
+            int("ended_at"),
+        ],
+    )
+    .summed("version"),
+    CopiedTable::new(
+        "domain_check",
+        2,
+        &[text("tenant"), text("domain"), text("findings"), int("checked_at"), int("right_since")],
+    )
+    .summed("checked_at"),
+    CopiedTable::new(
         "circuit",
         2,
         &[

@@ -54,8 +54,12 @@ impl BlobsBackup {
 
     /// Of the blobs at a storage's URL, where that is a folder.
     pub fn of_storage(url: &str, target: &Path) -> Option<Self> {
-        let folder = url::Url::parse(url).ok().filter(|url| url.scheme() == "file")?.to_file_path().ok()?;
-        Some(Self::new(&folder, target))
+        Some(Self::new(&Self::folder_of(url)?, target))
+    }
+
+    /// The folder of the storage at this URL, if it is one.
+    pub fn folder_of(url: &str) -> Option<PathBuf> {
+        url::Url::parse(url).ok().filter(|url| url.scheme() == "file")?.to_file_path().ok()
     }
 
     /// Copies what is not there yet. To be done before the database is copied, and again after it.

@@ -12,7 +12,7 @@ use postway_domain::{
 use super::{inbound_data, reporting_data};
 use crate::{
     conformance::{
-        Shared, hooks, keys, limits, oauth, preparation, recipients, routes,
+        Shared, bulk, hooks, keys, limits, oauth, preparation, recipients, routes,
         sample::{self, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
         stage, streams,
         suppress::suppression,
@@ -236,6 +236,8 @@ async fn manage(store: &Shared) {
         ]),
         DirectoryChange::CreateStream(streams::stream("news")),
         DirectoryChange::CreateRoute(routes::route("news", 3)),
+        DirectoryChange::CreateBulkAction(bulk::action(1)),
+        DirectoryChange::PutDomainCheck(bulk::check("example.org", 3)),
     ] {
         stage::direct(store, change).await;
     }
@@ -265,6 +267,8 @@ async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
         format!("{:?}", store.suppressions(tenant, None, 99).await.unwrap()),
         format!("{:?}", store.streams(tenant, None, 99).await.unwrap()),
         format!("{:?}", store.routes(tenant).await.unwrap()),
+        format!("{:?}", store.bulk_actions(tenant, None, 99).await.unwrap()),
+        format!("{:?}", store.domain_checks(tenant, 99).await.unwrap()),
         format!("{:?}", store.scoped_suppressions(&own, None, 99).await.unwrap()),
         format!("{:?}", store.scoped_suppressions(&installation, None, 99).await.unwrap()),
         format!("{:?}", store.audit(Some(tenant), None, 99).await.unwrap()),
