@@ -4,7 +4,7 @@ use postway_e2e::{Gateway, events_of, eventually, mail_with, text};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-const MAILS: usize = 1_500;
+const MAILS: usize = 2_500;
 
 /// A gateway with mail that waits, because its account is suspended.
 async fn with_waiting(mails: usize) -> anyhow::Result<Gateway> {
@@ -38,8 +38,8 @@ async fn a_killed_gateway_goes_on_with_its_bulk_actions() -> anyhow::Result<()> 
     assert_eq!(begun["expected"], MAILS);
     gateway.kill().await?;
     for moment in ["store_before_commit", "store_after_commit", "store_after_commit"] {
-        // Four commits, of which most are slices: fewer than there are, so each life ends in the middle.
-        let failpoint = format!("{moment}=4*off->return");
+        // Eight commits, some of them slices: fewer than there are, so each life ends in the middle.
+        let failpoint = format!("{moment}=8*off->return");
         gateway.launch_early(&[("FAILPOINTS", &failpoint)]).await?;
         let _ = gateway.ended().await?;
     }

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use postway_e2e::{Gateway, text};
+use postway_e2e::{Gateway, mail_with, text};
 use postway_testkit::{NameServer, accessibility};
 use serde_json::json;
 
@@ -15,6 +15,9 @@ async fn a_domain_is_set_up_as_the_page_says_and_then_right() -> anyhow::Result<
     let gateway = Gateway::start_with(&[("POSTWAY_DNS_SERVER", &server)]).await?;
     let key = json!({"domain": "shop.example", "selector": "s1", "algorithm": "ed25519"});
     let key = gateway.post("/v1/dkim", key).await?;
+    // The overview of a tenant without mail is an invitation to send some.
+    gateway.send(mail_with("one", "ada@example.net", json!({"account": "sandbox"}))).await?;
+    gateway.wait_for("one", "sent").await?;
     let browser = signed_in(&gateway, 1280, 900).await?;
     // A domain that was never checked is checked at once.
     go(&browser, &gateway, "domains").await?;

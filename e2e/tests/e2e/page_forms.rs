@@ -100,7 +100,7 @@ async fn events_are_boxes_and_a_rule_is_made_of_rows() -> anyhow::Result<()> {
     browser.type_into("dialog .row input[aria-label='What it is compared with']", "order").await?;
     browser.type_into("dialog .row input[aria-label=Addresses]", "orders@example.com").await?;
     browser.click("Add an action").await?;
-    browser.run(&choose("dialog .row[aria-label='Action 2'] select", "stop")).await?;
+    browser.run(&choose("dialog .row[aria-label=\"Action 2\"] select", "stop")).await?;
     is_accessible(&browser, "the form of a rule").await?;
     browser.screenshot(&picture("form-rule")).await?;
     browser.click("Create").await?;
