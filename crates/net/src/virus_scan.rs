@@ -163,7 +163,7 @@ mod tests {
         ] {
             assert!(judge(wrong).is_err(), "{wrong:?}");
         }
-        let long = judge(&[b"stream: ", &[b'a'; 4_000][..], b"\n FOUND"].concat()).unwrap().unwrap();
+        let long = judge(&[&b"stream: "[..], &[b'a'; 4_000], b"\n FOUND"].concat()).unwrap().unwrap();
         assert_eq!(long.len(), NAME_CHARS_MAX);
     }
 
