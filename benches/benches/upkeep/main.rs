@@ -3,8 +3,8 @@
 //!
 //! Each measurement fills a store of its own (SQLite) with messages that have ended, and prints how many a
 //! second were done. `POSTWAY_BENCH_TENANTS=1,1000` chooses other numbers of tenants,
-//! `POSTWAY_BENCH_MESSAGES` another number of messages. `POSTWAY_BENCH_DATABASE=postgres://…` (or `mysql://…`)
-//! names an empty database to use instead; the measurements then follow one another in it.
+//! `POSTWAY_BENCH_MESSAGES` another number of messages. `POSTWAY_BENCH_DATABASE=postgres://…` (or
+//! `mysql://…`) names an empty database to use instead; the measurements then follow one another in it.
 
 mod fan_out;
 mod retention;

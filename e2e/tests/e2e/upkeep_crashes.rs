@@ -1,6 +1,6 @@
 //! The process dies at any commit of what is done in the background for many messages at once: removing what
-//! was kept long enough, for several tenants in one transaction, and moving mail to the lanes of the receiving
-//! domains that limit it.
+//! was kept long enough, for several tenants in one transaction, and moving mail to the lanes of the
+//! receiving domains that limit it.
 
 use postway_e2e::{Gateway, column, copies, events_of, eventually, mail, text};
 use postway_testkit::SmtpSink;

@@ -63,7 +63,8 @@ impl DestinationMeters {
         DestinationRoom::new(own.clone(), left)
     }
 
-    /// Reserves a slot at each of these domains for a message that was claimed, or says how long it must wait.
+    /// Reserves a slot at each of these domains for a message that was claimed, or says how long it must
+    /// wait.
     pub fn reserve<'d>(
         self: &Arc<Self>,
         own: &OwnLimits,

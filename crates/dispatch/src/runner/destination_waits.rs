@@ -1,5 +1,5 @@
-//! Accounts whose mail waits for a receiving domain: their claims passed over lanes, and nothing else will say
-//! when these may be claimed from.
+//! Accounts whose mail waits for a receiving domain: their claims passed over lanes, and nothing else will
+//! say when these may be claimed from.
 
 use std::{
     collections::{BTreeSet, VecDeque},

@@ -1,7 +1,7 @@
 //! How much mail may be claimed for each receiving domain, as the node that asks counts it. Pure.
 //!
-//! A lane names the limited domains of its mail ([`DestinationGroup`]). A claim takes from a lane only as much
-//! as all of them have room for, and passes over it when one of them has none.
+//! A lane names the limited domains of its mail ([`DestinationGroup`]). A claim takes from a lane only as
+//! much as all of them have room for, and passes over it when one of them has none.
 
 use std::{collections::BTreeMap, sync::Arc};
 

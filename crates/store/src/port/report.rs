@@ -152,8 +152,8 @@ pub trait RetentionStore: Send + Sync {
         Ok(self.expunge_some(vec![expunge], limit).await?.removed)
     }
 
-    /// The same for many tenants in one transaction, up to `limit` messages in all: each gets a share of them,
-    /// in the order of the requests. All are of one time.
+    /// The same for many tenants in one transaction, up to `limit` messages in all: each gets a share of
+    /// them, in the order of the requests. All are of one time.
     async fn expunge_some(
         &self,
         requests: Vec<ExpungeRequest>,

@@ -1,10 +1,10 @@
 //! From pages of the journal to notifications, hourly counts and the rates of the last hour.
 //!
 //! Each page is done once, whichever node calls: the progress is a row that is locked, and advanced in the
-//! same transaction. A page belongs to one tenant, and with many active tenants a page has an entry or two. So
-//! a transaction takes pages of many tenants, and every statement is for all of them. It takes pages until it
-//! has enough entries, tenants or notifications, and of the last page as many entries as fit, so that neither
-//! many tenants, nor many subscribers, nor large pages make it endless.
+//! same transaction. A page belongs to one tenant, and with many active tenants a page has an entry or two.
+//! So a transaction takes pages of many tenants, and every statement is for all of them. It takes pages until
+//! it has enough entries, tenants or notifications, and of the last page as many entries as fit, so that
+//! neither many tenants, nor many subscribers, nor large pages make it endless.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -31,8 +31,8 @@ const PAGES_MAX: u32 = 2_048;
 const PAGES_READ: u32 = 64;
 /// A transaction that has this many entries takes no more pages.
 const ENTRIES_ENOUGH: usize = 8_192;
-/// A transaction that has this many tenants takes no more pages: each costs a row for its hour and one for its
-/// rate.
+/// A transaction that has this many tenants takes no more pages: each costs a row for its hour and one for
+/// its rate.
 const TENANTS_ENOUGH: usize = 1_024;
 /// The most notifications that a transaction makes, unless a single event has more subscribers.
 const NOTIFICATIONS_MAX: usize = 4_096;

@@ -149,7 +149,8 @@ pub(crate) async fn oldest_mail(
     Ok(found)
 }
 
-/// Finds a slice of messages of these tenants that may be removed; what it does not count yet is how many are.
+/// Finds a slice of messages of these tenants that may be removed; what it does not count yet is how many
+/// are.
 pub(crate) async fn find_some(
     session: &mut dyn SqlSession,
     walks: &RetentionScans,
@@ -174,8 +175,8 @@ pub(crate) async fn find_some(
     Ok((found, slice))
 }
 
-/// Continues a tenant's scan until there is its share of messages that may be removed, or enough messages were
-/// examined. Returns whether there may be more.
+/// Continues a tenant's scan until there is its share of messages that may be removed, or enough messages
+/// were examined. Returns whether there may be more.
 async fn find(
     session: &mut dyn SqlSession,
     walks: &RetentionScans,
