@@ -13,54 +13,37 @@ use crate::{
     sql::multi_row::MultiRow,
 };
 
-pub(super) static DROP_TOMBSTONES: MultiRow =
-    MultiRow::new("DELETE FROM dedup WHERE (tenant, kind, key) IN (VALUES ", 3, ") AND expires_at <= ?");
-pub(super) static INSERT_DEDUP: MultiRow = MultiRow::new(
-    "INSERT INTO dedup (tenant, kind, key, fingerprint, uid) VALUES ",
-    5,
-    " ON CONFLICT (tenant, kind, key) DO NOTHING",
-);
-pub(super) static FIND_DEDUP: MultiRow = MultiRow::new(
-    "SELECT tenant, kind, key, fingerprint, uid FROM dedup WHERE (tenant, kind, key) IN (VALUES ",
-    3,
-    ")",
-);
+/// Takes a key that is free or has an expired tombstone. Once per key, as everything on the writer's thread.
+pub(super) const TAKE_KEY: &str = "INSERT INTO dedup (tenant, kind, key, fingerprint, uid) VALUES (?1,?2,?3,?4,?5) \
+     ON CONFLICT (tenant, kind, key) DO UPDATE SET fingerprint = excluded.fingerprint, uid = excluded.uid, \
+     expires_at = NULL WHERE dedup.expires_at <= ?6";
+pub(super) const KEY_OWNER: &str =
+    "SELECT fingerprint, uid FROM dedup WHERE tenant = ? AND kind = ? AND key = ?";
 pub(super) static DROP_DEDUP: MultiRow = MultiRow::new("DELETE FROM dedup WHERE uid IN (", 1, ")");
 
 #[async_trait]
 impl KeyTable for WriteConnection {
     async fn claim_keys(&mut self, keyed: &[Keyed<'_>]) -> Result<Winners, StoreError> {
-        for (sql, run) in DROP_TOMBSTONES.runs(keyed) {
-            let mut query = self.conn.query(sql)?;
-            for Keyed { message, kind, key, .. } in run {
-                query = query.bind(message.lane.tenant.as_str()).bind(*kind as i64).bind(*key);
-            }
-            query = query.bind(run[0].message.created_at.as_millis());
-            query.execute()?;
-        }
-        for (sql, run) in INSERT_DEDUP.runs(keyed) {
-            let mut query = self.conn.query(sql)?;
-            for Keyed { message, kind, key, fingerprint, .. } in run {
-                query = query
-                    .bind(message.lane.tenant.as_str())
-                    .bind(*kind as i64)
-                    .bind(*key)
-                    .bind(fingerprint.as_slice())
-                    .bind(message.uid.as_bytes().as_slice());
-            }
-            query.execute()?;
-        }
-        let mut winners = Winners::new();
-        for (sql, run) in FIND_DEDUP.runs(keyed) {
-            let mut query = self.conn.query(sql)?;
-            for Keyed { message, kind, key, .. } in run {
-                query = query.bind(message.lane.tenant.as_str()).bind(*kind as i64).bind(*key);
-            }
-            for row in query.rows()? {
-                let key = (row.parsed(0)?, row.int(1)?, row.text(2)?.to_owned());
-                let winner = MessageUid::from_bytes(row.id16(4)?);
-                winners.insert(key, (row.opt_bytes(3)?.unwrap_or_default().to_vec(), winner));
-            }
+        let mut winners = Winners::with_capacity(keyed.len());
+        let mut take = self.conn.query(TAKE_KEY)?;
+        let mut owner = self.conn.query(KEY_OWNER)?;
+        for Keyed { message, kind, key, fingerprint, .. } in keyed {
+            let tenant = &message.lane.tenant;
+            take = take
+                .bind(tenant.as_str())
+                .bind(*kind as i64)
+                .bind(*key)
+                .bind(fingerprint.as_slice())
+                .bind(message.uid.as_bytes().as_slice())
+                .bind(message.created_at.as_millis());
+            let held = if take.execute_row()? == 1 {
+                (fingerprint.to_vec(), message.uid)
+            } else {
+                owner = owner.bind(tenant.as_str()).bind(*kind as i64).bind(*key);
+                let Some(row) = owner.find_row()? else { continue };
+                (row.opt_bytes(0)?.unwrap_or_default().to_vec(), MessageUid::from_bytes(row.id16(1)?))
+            };
+            winners.insert((tenant.clone(), *kind as i64, (*key).to_owned()), held);
         }
         Ok(winners)
     }

@@ -114,9 +114,10 @@ async fn every_statement_prepares() {
     let (_store, folder) = sqlite().await;
     let options = SqliteConnectOptions::new().filename(folder.path().join("postway.db"));
     let pool = SqlitePool::connect_with(options).await.unwrap();
-    let multi: [&'static MultiRow; 4] =
-        [&dedup::DROP_TOMBSTONES, &dedup::INSERT_DEDUP, &dedup::FIND_DEDUP, &dedup::DROP_DEDUP];
+    let multi: [&'static MultiRow; 1] = [&dedup::DROP_DEDUP];
     let single = [
+        dedup::TAKE_KEY,
+        dedup::KEY_OWNER,
         accept::INSERT_LANE,
         accept::INSERT_MESSAGE,
         accept::INSERT_CONTENT,
