@@ -26,6 +26,10 @@ const TIMES_MAX: i64 = 4;
 
 /// How often the thread folds back what was written while it did, before the writer does.
 const ROUNDS_MAX: u32 = 3;
+/// The state of a log that nobody folds back is read before one transaction of so many: SQLite prepares a
+/// pragma anew each time, which takes as long as storing a mail. As many groups of the largest size are
+/// shorter than what `TIMES_MAX` leaves.
+const LOOK_EVERY: u32 = 4;
 
 /// What the thread does.
 const AT_REST: u8 = 0;
@@ -44,6 +48,8 @@ pub(super) struct LogFolder {
     woken_at: LogState,
     /// How often the thread was woken since the writer last folded back the rest.
     rounds: u32,
+    /// Transactions since the state of the log was last read.
+    unseen: u32,
 }
 
 impl LogFolder {
@@ -70,7 +76,7 @@ impl LogFolder {
         let thread = thread::Builder::new().name("store-log".into()).spawn(run);
         let thread = thread
             .map_err(|error| StoreError::Unavailable(format!("cannot start the log's thread: {error}")))?;
-        Ok(Self { wake, thread, state, long, woken_at: LogState::default(), rounds: 0 })
+        Ok(Self { wake, thread, state, long, woken_at: LogState::default(), rounds: 0, unseen: 0 })
     }
 
     /// Waits for the thread to end.
@@ -83,6 +89,11 @@ impl LogFolder {
 
     /// Looks after the log between two transactions of the writer.
     pub fn tend(&mut self, writer: &WriterConnection) -> Result<(), StoreError> {
+        self.unseen += 1;
+        if self.unseen < LOOK_EVERY && self.state.load(Ordering::Acquire) == AT_REST {
+            return Ok(());
+        }
+        self.unseen = 0;
         let log = writer.log_state()?;
         if log.pages < self.woken_at.pages {
             // It was begun anew.
