@@ -11,8 +11,9 @@
 
 use std::{
     env::consts::{ARCH, OS},
-    io::{BufWriter, Write},
+    io::{self, BufWriter, Write},
     sync::OnceLock,
+    thread,
     time::Duration,
 };
 
@@ -37,6 +38,9 @@ const GROUP_SIZES: &[f64] = &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500
 
 /// Lines of the log that wait to be written, at most: some tens of megabytes.
 const LOG_LINES_MAX: usize = 64 * 1024;
+/// The shortest time between two writes of the log. A line is written at once after a quiet moment, and those
+/// that follow it together: a thread woken for each of them costs more than the lines do.
+const LOG_PAUSE: Duration = Duration::from_millis(10);
 
 /// Counts the log lines that were dropped because the buffer was full.
 static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
@@ -69,7 +73,23 @@ fn log_writer(to: impl Write + Send + 'static) -> (NonBlocking, LogGuard) {
         .lossy(true)
         .buffered_lines_limit(LOG_LINES_MAX)
         .thread_name("postway-log")
-        .finish(BufWriter::with_capacity(64 * 1024, to))
+        .finish(PacedWriter(BufWriter::with_capacity(64 * 1024, to)))
+}
+
+/// Writes out what has gathered, and rests after it. Its thread flushes when no line waits any more, so new
+/// lines gather meanwhile, and whoever logs them wakes nobody.
+struct PacedWriter<W: Write>(BufWriter<W>);
+
+impl<W: Write> Write for PacedWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.0.flush();
+        thread::sleep(LOG_PAUSE);
+        flushed
+    }
 }
 
 /// The label of a metric that belongs to a tenant.
@@ -305,7 +325,14 @@ fn describe() {
 
 #[cfg(test)]
 mod tests {
-    use std::{io, sync::mpsc};
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+            mpsc,
+        },
+        time::Instant,
+    };
 
     use super::*;
 
@@ -340,6 +367,38 @@ mod tests {
         drop(guard);
     }
 
+    /// Counts the writes and the bytes.
+    #[derive(Clone, Default)]
+    struct CountingWriter(Arc<[AtomicUsize; 2]>);
+
+    impl Write for CountingWriter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0[0].fetch_add(1, Ordering::AcqRel);
+            self.0[1].fetch_add(bytes.len(), Ordering::AcqRel);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_that_follow_each_other_are_written_together_and_all_before_the_end() {
+        let counts = CountingWriter::default();
+        let (mut writer, guard) = log_writer(counts.clone());
+        let (began, lines) = (Instant::now(), 1_000);
+        for _ in 0..lines {
+            writer.write_all(b"a line\n").unwrap();
+            thread::sleep(Duration::from_micros(50));
+        }
+        drop(guard);
+        let pauses = began.elapsed().as_millis() / LOG_PAUSE.as_millis();
+        let [writes, bytes] = [0, 1].map(|index| counts.0[index].load(Ordering::Acquire));
+        assert_eq!(bytes, lines * 7);
+        assert!(writes as u128 <= pauses + 2, "{writes} writes in {pauses} pauses");
+    }
+
     #[test]
     fn what_has_an_owner_goes_when_nothing_touches_it_and_the_rest_stays() {
         let recorder = TenantMetricsRecorder::new(Duration::from_millis(200)).unwrap();
@@ -364,13 +423,13 @@ mod tests {
                 }
             }
             assert_eq!(first.matches("# TYPE postway_mailbox_lag").count(), 1, "{first}");
-            let began = std::time::Instant::now();
+            let began = Instant::now();
             while text().contains("deleted") {
                 assert!(began.elapsed() < Duration::from_secs(30), "it stays");
                 touch("kept");
                 handles.upkeep();
                 handles.forget_idle();
-                std::thread::sleep(Duration::from_millis(5));
+                thread::sleep(Duration::from_millis(5));
             }
             touch("kept");
         });
