@@ -159,7 +159,7 @@ fn wire_commit() -> WireCommit {
 async fn apply_with(begins: Vec<StoreError>) -> (Result<Vec<bool>, StoreError>, u64) {
     let script = Arc::new(Script { begins: Mutex::new(begins.into()), ..Script::default() });
     let writers = writers(1, &script);
-    let applied = writers.apply(Vec::new()).await;
+    let applied = writers.apply(Vec::new(), Packing::Plain).await;
     writers.close().await;
     (applied, script.begun.load(Ordering::Relaxed))
 }

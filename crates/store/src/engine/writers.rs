@@ -15,6 +15,7 @@ use crate::{
     blob::BlobJob,
     error::StoreError,
     inbound::{InboundAnswer, InboundJob},
+    journal::event_row::shorten_data,
     queue::{
         hand_over::HandOver,
         packing::{PackedMessage, Packing},
@@ -150,7 +151,14 @@ impl Writers {
         }
     }
 
-    pub async fn apply(&self, changes: Vec<MessageChange>) -> Result<Vec<bool>, StoreError> {
+    pub async fn apply(
+        &self,
+        mut changes: Vec<MessageChange>,
+        packing: Packing,
+    ) -> Result<Vec<bool>, StoreError> {
+        if packing == Packing::Together {
+            changes.iter_mut().flat_map(|change| &mut change.events).for_each(shorten_data);
+        }
         match self.ask(Job::Apply(changes)).await? {
             JobAnswer::Held(held) => Ok(held),
             _ => Err(mismatched()),

@@ -101,7 +101,8 @@ impl WorkStore for SqliteStore {
     }
 
     async fn apply(&self, changes: Vec<MessageChange>) -> Result<Vec<bool>, StoreError> {
-        self.writers.apply(changes).await
+        let packing = self.packing.most(are_installed(self)).await;
+        self.writers.apply(changes, packing).await
     }
 
     async fn body(&self, uid: MessageUid) -> Result<Option<StoredBody>, StoreError> {

@@ -1,5 +1,5 @@
-//! Gives events that share a row their own rows, so that views can show them. New events have their own rows
-//! once a running server has noticed the views; this is for earlier ones.
+//! Gives events that share a row their own rows, and their data in full, so that views can show them. New
+//! events have that once a running server has noticed the views; this is for earlier ones.
 
 use postway_domain::{MessageUid, Time};
 use sqlx::Connection;
@@ -7,7 +7,10 @@ use sqlx::Connection;
 use super::{ViewsDatabase, ViewsError};
 use crate::{
     error::StoreError,
-    journal::{event_row, history::insert_events},
+    journal::{
+        event_row::{events_of, is_plain},
+        history::insert_events,
+    },
     record::NewEvent,
     sql::{
         MysqlSession, PostgresSession, SqlSession, SqlText, SqliteSession, Value,
@@ -20,9 +23,12 @@ use crate::{
 /// The number of rows read and written in one transaction.
 const ROWS_AT_ONCE: i64 = 256;
 
-/// Only a message's first row can have several events.
-const SHARED: SqlText =
-    SqlText::same("SELECT uid FROM event WHERE uid > ? AND more IS NOT NULL ORDER BY uid LIMIT ?");
+/// Only a message's first row can have several events, and only its last one short data, which begins with a
+/// mark instead of as JSON does.
+const SHARED: SqlText = SqlText::same(
+    "SELECT DISTINCT uid FROM event WHERE uid > ? AND (more IS NOT NULL OR data NOT LIKE '{%') \
+     ORDER BY uid LIMIT ?",
+);
 /// Removing or erasing a message locks it first, so its history does not change until the transaction ends.
 const MESSAGES: &str = "SELECT uid FROM message WHERE uid IN (";
 static LOCK: MultiRowSql = MultiRowSql {
@@ -31,7 +37,8 @@ static LOCK: MultiRowSql = MultiRowSql {
     mysql: MultiRow::new(MESSAGES, 1, ") ORDER BY uid FOR UPDATE"),
 };
 /// MySQL would read these as they were when the transaction began, if it did not lock them.
-const ROWS: &str = "SELECT uid, seq, at, kind, more FROM event WHERE more IS NOT NULL AND uid IN (";
+const ROWS: &str = "SELECT uid, seq, at, kind, data, more FROM event \
+     WHERE (more IS NOT NULL OR data NOT LIKE '{%') AND uid IN (";
 static READ: MultiRowSql = MultiRowSql {
     sqlite: MultiRow::new(ROWS, 1, ")"),
     postgres: MultiRow::new(ROWS, 1, ") FOR UPDATE"),
@@ -39,6 +46,8 @@ static READ: MultiRowSql = MultiRowSql {
 };
 static CLEAR: MultiRow =
     MultiRow::new("UPDATE event SET more = NULL WHERE more IS NOT NULL AND uid IN (", 1, ")");
+
+const WRITE_DATA: SqlText = SqlText::same("UPDATE event SET data = ? WHERE uid = ? AND seq = ?");
 
 /// Spreads all such events, a bounded number in a transaction. A process that dies leaves the rest to the
 /// next call.
@@ -82,18 +91,25 @@ async fn spread_page(
         }
     }
     let mut events: Vec<(MessageUid, i64, Time, NewEvent)> = Vec::new();
+    let mut long: Vec<(MessageUid, i64, String)> = Vec::new();
     for (sql, run) in READ.runs(&held) {
         for row in session.rows(sql, ids(run)).await? {
             let uid = MessageUid::from_bytes(row.id16(0)?);
-            let row_events =
-                event_row::events_of(row.int(1)?, row.time(2)?, row.int(3)?, None, row.opt_text(4)?)?;
-            let own = row_events.into_iter().skip(1);
-            events.extend(
-                own.map(|event| (uid, event.seq, event.at, NewEvent { kind: event.kind, data: event.data })),
-            );
+            let (seq, data) = (row.int(1)?, row.opt_text(4)?.map(str::to_owned));
+            let is_short = data.as_deref().is_some_and(|data| !is_plain(data));
+            let mut of_row = events_of(seq, row.time(2)?, row.int(3)?, data, row.opt_text(5)?)?.into_iter();
+            let first = of_row.next().filter(|_| is_short);
+            long.extend(first.and_then(|first| Some((uid, seq, first.data?))));
+            events
+                .extend(of_row.map(|event| {
+                    (uid, event.seq, event.at, NewEvent { kind: event.kind, data: event.data })
+                }));
         }
     }
     insert_events(session, &events).await?;
+    for (uid, seq, data) in long {
+        session.execute(WRITE_DATA, values![data, uid.as_bytes(), seq]).await?;
+    }
     for (sql, run) in CLEAR.runs(&held) {
         session.execute(sql.into(), ids(run)).await?;
     }

@@ -1,0 +1,3 @@
+-- locks: none
+-- Lists of events have marks for phrases that most of them share. Nothing changes but who may write.
+SELECT 1;
