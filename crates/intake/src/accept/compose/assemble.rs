@@ -272,7 +272,7 @@ pub(crate) fn assemble(
             destination: None,
         }
         .to_destination(destination_group(
-            &route.destinations,
+            &account.destinations,
             mail.recipients.iter().map(|recipient| recipient.address.domain()),
         )),
         client_id: terms.client_id,
