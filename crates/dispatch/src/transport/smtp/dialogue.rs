@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use postway_domain::failure::{FailurePhase, SendFailure};
+use postway_domain::failure::SendFailure;
 
 use crate::transport::{DeliveryEnd, MailEnvelope, RecipientReply, RelayReply};
 
