@@ -1,6 +1,9 @@
 //! Routes: created, changed, ordered, tried, and what they do to mail.
 
-use postway_store::record::{DirectoryChange, SuspensionRecord, SuspensionScope};
+use postway_store::{
+    DirectoryStore,
+    record::{DirectoryChange, SuspensionRecord, SuspensionScope},
+};
 use serde_json::{Value, json};
 
 use crate::support::Api;
