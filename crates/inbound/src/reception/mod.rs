@@ -28,7 +28,7 @@ use async_trait::async_trait;
 use aws_lc_rs::digest;
 use bytes::Bytes;
 use postway_domain::{Clock, EmailAddress, Time, WatchedMailbox, secret::SecretKey, verp::VerpKey};
-use postway_intake::smtp::{ArrivedMail, ReceptionClient, ReceptionDesk, SubmissionReply};
+use postway_intake::smtp::{ReceptionClient, ReceptionDesk, ReceptionMail, SubmissionReply};
 use postway_store::{Store, StoreError, blob::BlobStorage, record::MailboxKey};
 
 pub use sender_check::{SenderCheck, SenderVerdict, SystemSenderCheck};
@@ -126,7 +126,7 @@ impl Reception {
         Ok(found.into_values().collect())
     }
 
-    async fn take(&self, mail: ArrivedMail) -> Result<String, SubmissionReply> {
+    async fn take(&self, mail: ReceptionMail) -> Result<String, SubmissionReply> {
         if hops(&mail.body) > HOPS_MAX {
             return Err(TOO_MANY_HOPS);
         }
@@ -176,7 +176,7 @@ impl ReceptionDesk for Reception {
         }
     }
 
-    async fn keep(&self, mail: ArrivedMail) -> SubmissionReply {
+    async fn keep(&self, mail: ReceptionMail) -> SubmissionReply {
         match self.take(mail).await {
             Ok(id) => SubmissionReply::with_text(250, "2.0.0", &format!("Ok: kept as {id}")),
             Err(reply) => reply,
@@ -190,7 +190,7 @@ fn unavailable(error: StoreError) -> SubmissionReply {
 }
 
 /// What a mail is recognised by when it is delivered again: the envelope and the bytes, without our own fields.
-fn digest_of(mail: &ArrivedMail, recipients: &[String]) -> [u8; 32] {
+fn digest_of(mail: &ReceptionMail, recipients: &[String]) -> [u8; 32] {
     let mut hash = digest::Context::new(&digest::SHA256);
     let from = mail.from.as_ref().map_or("", |from| from.as_str());
     for part in std::iter::once(from).chain(recipients.iter().map(String::as_str)) {

@@ -18,7 +18,7 @@ use mail_auth::{
     },
     spf::verify::SpfParameters,
 };
-use postway_intake::smtp::ArrivedMail;
+use postway_intake::smtp::ReceptionMail;
 use tokio::sync::Semaphore;
 
 /// How long the check of one mail may take, with all its look-ups.
@@ -61,7 +61,7 @@ impl SenderVerdict {
 #[async_trait]
 pub trait SenderCheck: Send + Sync {
     /// Checks a mail.
-    async fn check(&self, mail: &ArrivedMail) -> SenderVerdict;
+    async fn check(&self, mail: &ReceptionMail) -> SenderVerdict;
 }
 
 /// The check over DNS.
@@ -134,7 +134,7 @@ struct SenderFacts {
 
 #[async_trait]
 impl SenderCheck for SystemSenderCheck {
-    async fn check(&self, mail: &ArrivedMail) -> SenderVerdict {
+    async fn check(&self, mail: &ReceptionMail) -> SenderVerdict {
         let facts = SenderFacts {
             peer: mail.client.peer,
             helo: word(&mail.client.greeted_as),

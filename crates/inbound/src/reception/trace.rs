@@ -2,14 +2,14 @@
 //! its sender. Whatever the sender wrote stands below them, so the topmost field of each name is ours.
 
 use postway_domain::Time;
-use postway_intake::smtp::ArrivedMail;
+use postway_intake::smtp::ReceptionMail;
 use postway_mime::SmtpTrace;
 
 use super::{sender_check::SenderVerdict, unix_seconds};
 
 /// The fields, with their line endings.
 pub(super) fn trace_fields(
-    mail: &ArrivedMail,
+    mail: &ReceptionMail,
     recipients: &[String],
     verdict: &SenderVerdict,
     name: &str,

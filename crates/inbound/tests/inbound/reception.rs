@@ -17,7 +17,7 @@ use postway_domain::{
     verp::{self, VerpKey},
 };
 use postway_inbound::{Reception, ReceptionParts, SenderCheck, SenderVerdict, SystemSenderCheck};
-use postway_intake::smtp::{ArrivedMail, ReceptionDesk, SmtpConfig, SmtpListener, SmtpTimeouts};
+use postway_intake::smtp::{ReceptionDesk, ReceptionMail, SmtpConfig, SmtpListener, SmtpTimeouts};
 use postway_mime::dkim::{Algorithm, DkimSigner, dns_name, dns_record, generate};
 use postway_store::{InboundStore, record::DirectoryChange};
 use secrecy::ExposeSecret as _;
@@ -39,7 +39,7 @@ struct FixedSenderCheck(AtomicBool);
 
 #[async_trait]
 impl SenderCheck for FixedSenderCheck {
-    async fn check(&self, _: &ArrivedMail) -> SenderVerdict {
+    async fn check(&self, _: &ReceptionMail) -> SenderVerdict {
         let is_to_be_refused = self.0.load(Ordering::Relaxed);
         let result = if is_to_be_refused { "fail" } else { "pass" };
         SenderVerdict { results: vec![format!("dmarc={result} header.from=example.org")], is_to_be_refused }
@@ -418,8 +418,8 @@ fn answer(query: &[u8], records: &HashMap<String, String>) -> Option<Vec<u8>> {
     Some(out)
 }
 
-fn arrived(from: &str, body: Vec<u8>) -> ArrivedMail {
-    ArrivedMail {
+fn arrived(from: &str, body: Vec<u8>) -> ReceptionMail {
+    ReceptionMail {
         client: postway_intake::smtp::ReceptionClient {
             peer: "192.0.2.7".parse().unwrap(),
             greeted_as: "mx.example.org".to_owned(),

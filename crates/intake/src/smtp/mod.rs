@@ -49,7 +49,7 @@ pub use certificate::{CertificateError, CertificateFiles};
 pub use command::{RecipientPath, SmtpCommand, SmtpCommandError, parse as parse_command};
 pub use listener::{SmtpBindError, SmtpListener};
 pub use offline::{OfflineRules, OfflineSession};
-pub use reception::{ArrivedMail, ReceptionClient, ReceptionDesk};
+pub use reception::{ReceptionClient, ReceptionDesk, ReceptionMail};
 pub use reply::SubmissionReply;
 pub use scram::{ProvenKey, ScramCandidate, ScramOffer};
 

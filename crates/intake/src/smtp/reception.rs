@@ -30,7 +30,7 @@ pub struct ReceptionClient {
 
 /// A complete mail from another server.
 #[derive(Debug)]
-pub struct ArrivedMail {
+pub struct ReceptionMail {
     /// Who delivered it.
     pub client: ReceptionClient,
     /// The envelope sender; `None` for the null sender.
@@ -60,7 +60,7 @@ pub trait ReceptionDesk: Send + Sync {
     ) -> Result<(), SubmissionReply>;
 
     /// Keeps a mail. The reply is 250 only if the mail is durable for every recipient.
-    async fn keep(&self, mail: ArrivedMail) -> SubmissionReply;
+    async fn keep(&self, mail: ReceptionMail) -> SubmissionReply;
 }
 
 /// The client as a desk sees it.
@@ -85,7 +85,7 @@ pub(super) async fn keep(
 ) -> SubmissionReply {
     let SubmittedMail { envelope, body, number, share } = submission;
     let (from, to, smtputf8) = (envelope.from, envelope.to, envelope.smtputf8);
-    let reply = desk.keep(ArrivedMail { client, from, to, smtputf8, body, number }).await;
+    let reply = desk.keep(ReceptionMail { client, from, to, smtputf8, body, number }).await;
     drop(share);
     let outcome = match reply.code {
         ..300 => "accepted",

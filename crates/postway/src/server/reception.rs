@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use async_trait::async_trait;
 use postway_domain::{Clock, secret::SecretKey};
 use postway_inbound::{Reception, ReceptionParts, SenderCheck, SenderVerdict, SystemSenderCheck};
-use postway_intake::smtp::{ArrivedMail, ReceptionDesk, SmtpConfig, SmtpListener};
+use postway_intake::smtp::{ReceptionDesk, ReceptionMail, SmtpConfig, SmtpListener};
 use postway_store::{Store, blob::BlobStorage};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -96,7 +96,7 @@ struct NoSenderCheck;
 
 #[async_trait]
 impl SenderCheck for NoSenderCheck {
-    async fn check(&self, _: &ArrivedMail) -> SenderVerdict {
+    async fn check(&self, _: &ReceptionMail) -> SenderVerdict {
         SenderVerdict::default()
     }
 }

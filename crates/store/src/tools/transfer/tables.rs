@@ -2,7 +2,7 @@
 //! with the schema of each database, and fails until it is.
 
 use super::{
-    columns::{CONTENT, INBOUND, MESSAGE},
+    columns::{BULK_ACTION, CONTENT, INBOUND, MESSAGE, NOTIFICATION, PROVIDER_EVENT, SUBSCRIBER},
     table_description::{CopiedTable, bytes, int, text},
 };
 
@@ -127,29 +127,7 @@ pub(super) static TABLES: &[CopiedTable] = &[
             text("detail"),
         ],
     ),
-    CopiedTable::new(
-        "bulk_action",
-        2,
-        &[
-            text("tenant"),
-            bytes("id"),
-            int("state"),
-            text("task"),
-            bytes("selected"),
-            text("actor"),
-            bytes("reached"),
-            bytes("again"),
-            int("expected"),
-            int("expected_more"),
-            int("changed"),
-            int("skipped"),
-            int("version"),
-            int("created_at"),
-            int("updated_at"),
-            int("ended_at"),
-        ],
-    )
-    .summed("version"),
+    CopiedTable::new("bulk_action", 2, BULK_ACTION).summed("version"),
     CopiedTable::new(
         "domain_check",
         2,
@@ -294,27 +272,7 @@ pub(super) static TABLES: &[CopiedTable] = &[
         &[bytes("uid"), text("tenant"), int("due_at"), int("tries"), text("settled")],
     )
     .summed("tries"),
-    CopiedTable::new(
-        "subscriber",
-        2,
-        &[
-            text("tenant"),
-            text("id"),
-            int("kind"),
-            text("url"),
-            text("events"),
-            bytes("secrets"),
-            int("active"),
-            text("disabled_reason"),
-            text("description"),
-            int("quiet_until"),
-            int("deleted"),
-            int("version"),
-            int("created_at"),
-            int("updated_at"),
-        ],
-    )
-    .summed("version + deleted"),
+    CopiedTable::new("subscriber", 2, SUBSCRIBER).summed("version + deleted"),
     CopiedTable::new(
         "journal",
         1,
@@ -324,32 +282,7 @@ pub(super) static TABLES: &[CopiedTable] = &[
     CopiedTable::new("progress", 1, &[text("name"), int("position")])
         .summed("position")
         .seeds("name IN ('sequence', 'fan_out')"),
-    CopiedTable::new(
-        "notification",
-        4,
-        &[
-            text("tenant"),
-            text("subscriber"),
-            bytes("uid"),
-            int("seq"),
-            int("kind"),
-            int("deferred"),
-            int("state"),
-            int("due_at"),
-            int("tries"),
-            bytes("lease_node"),
-            int("lease_token"),
-            int("lease_until"),
-            int("created_at"),
-            int("settled_at"),
-            int("called_at"),
-            int("latency_ms"),
-            int("status"),
-            text("request"),
-            text("answer"),
-        ],
-    )
-    .summed("state + tries"),
+    CopiedTable::new("notification", 4, NOTIFICATION).summed("state + tries"),
     CopiedTable::new(
         "statistic",
         3,
@@ -455,34 +388,10 @@ pub(super) static TABLES: &[CopiedTable] = &[
         ],
     )
     .summed("version"),
-    CopiedTable::new(
-        "provider_event",
-        1,
-        &[
-            bytes("uid"),
-            text("tenant"),
-            text("account"),
-            text("provider"),
-            bytes("digest"),
-            bytes("once"),
-            bytes("raw"),
-            int("state"),
-            int("due_at"),
-            int("tries"),
-            int("lost_leases"),
-            bytes("lease_node"),
-            int("lease_token"),
-            int("lease_until"),
-            text("kind"),
-            bytes("message"),
-            text("error"),
-            int("created_at"),
-            int("settled_at"),
-        ],
-    )
-    // The time makes it a 64-bit number everywhere.
-    .bytes("0 * created_at + LENGTH(raw)")
-    .summed("state + tries + lost_leases"),
+    CopiedTable::new("provider_event", 1, PROVIDER_EVENT)
+        // The time makes it a 64-bit number everywhere.
+        .bytes("0 * created_at + LENGTH(raw)")
+        .summed("state + tries + lost_leases"),
     CopiedTable::new("inbound_seen", 3, &[text("tenant"), text("mailbox"), bytes("digest")]),
     CopiedTable::new("inbound_message", 3, &[bytes("uid"), text("rule"), bytes("message")]),
     CopiedTable::new("inbound_body", 1, &[bytes("uid"), int("size"), bytes("raw"), text("raw_blob")])
