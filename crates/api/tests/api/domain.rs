@@ -21,7 +21,7 @@ async fn domains_are_those_that_sign_that_take_bounces_and_that_were_checked() {
     let key = json!({"domain": "Shop.example", "selector": "s1", "algorithm": "ed25519"});
     api.post("/v1/dkim", key).await.ok(201);
     let bounces = json!({"bounce_domain": "bounces.example"});
-    api.call("PATCH", "/v1/tenants/default", bounces.to_string().as_str()).await.ok(200);
+    api.call("PATCH", "/v1/tenants/default", bounces.to_string()).await.ok(200);
     check(&api, "m%C3%BCller.example").await;
     let domains = listed(&api).await;
     let shown: Vec<Value> = domains
