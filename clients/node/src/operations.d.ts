@@ -359,6 +359,68 @@ export interface Bounce {
   reported_at?: string | null;
 }
 
+/** One action on many messages, done by the server step by step. */
+export interface BulkAction {
+  /** The id. */
+  id: string;
+  /** `running`, `finished` or `stopped`. */
+  state: "running" | "finished" | "stopped";
+  /** `cancel`, `retry`, `reschedule`, `resolve` or `suppress`. */
+  action: string;
+  /** The decision on messages in doubt: `sent`, `failed` or `resend`. */
+  outcome?: string | null;
+  /** The new time of rescheduled messages. */
+  send_at?: string | null;
+  /** The note of the suppressions. */
+  note?: string | null;
+  /** The filter, in the words of `GET /v1/messages`; null if messages were selected one by one. */
+  filter?: Record<string, unknown> | null;
+  /** The number of messages that were selected one by one. */
+  selected: number;
+  /** The number of messages that matched at the beginning. */
+  expected: number;
+  /** Whether there may have been more: counting ends at 100,000. */
+  expected_or_more: boolean;
+  /** The number of messages that it was done to so far. */
+  changed: number;
+  /** The number of messages that stayed as they are, because their state does not admit the action. */
+  skipped: number;
+  /** Who asked for it: `admin`, or `key:` and the id of a key. */
+  actor: string;
+  /** When it was asked for. Messages accepted later are not touched. */
+  created_at: string;
+  /** When it got on last. */
+  updated_at: string;
+  /** When it was finished or stopped. */
+  ended_at?: string | null;
+}
+
+/** A page of bulk actions. */
+export interface BulkActionList {
+  /** The latest first. */
+  data: Array<BulkAction>;
+  /** Pass this as `cursor` to read the next page; null on the last page. */
+  next_cursor?: string | null;
+}
+
+/** A bulk action to begin. Give `filter` or `ids`; unknown fields are refused. */
+export interface BulkActionRequest {
+  /** `cancel`: do not send to the recipients that have not got it yet. `retry`: send now, with all retries. `reschedule`: give another time. `resolve`: decide about messages in doubt. `suppress`: send their recipients no more mail. */
+  action: "cancel" | "retry" | "reschedule" | "resolve" | "suppress";
+  /** For `resolve`, required: `sent`, `failed` or `resend`. */
+  outcome?: "sent" | "failed" | "resend" | null;
+  /** For `reschedule`, required: not before this time, at most 366 days ahead. */
+  send_at?: string | null;
+  /** For `suppress`: a note, at most 500 characters. */
+  note?: string | null;
+  /** The messages, in the words of `GET /v1/messages`: `status`, `outcome`, `held_by`, `q` and the others. With `outcome`, `suppress` applies only to the recipients that have it. */
+  filter?: Record<string, unknown> | null;
+  /** The messages one by one: ids or uids, at most 1,000. */
+  ids?: Array<string> | null;
+  /** Refuses the action if more messages match. Required with the filter `{}`, which means all messages. */
+  at_most?: number | null;
+}
+
 /** A call. */
 export interface Call {
   /** When it began. */
@@ -508,6 +570,74 @@ export interface DestinationRequest {
   per_second?: number;
 }
 
+/** What both sides said in the last attempt that failed. */
+export interface Dialogue {
+  /** The number of the attempt. */
+  attempt: number;
+  /** The lines: `C:` is ours, `S:` the relay's, `--` a remark. Credentials and the mail itself are not in it, and the addresses of a sensitive message are hidden. */
+  lines: Array<string>;
+}
+
+/** One finding about a domain. */
+export interface DnsFinding {
+  /** What was checked: `spf`, `spf lookups`, `dkim` and the selector, `dmarc`, `mx`, `mta-sts`, `tls-rpt`. */
+  check: string;
+  /** `ok`, `warn`, `absent` (and not needed), `unknown` (no answer), `missing` or `wrong`. */
+  state: "ok" | "absent" | "warn" | "unknown" | "missing" | "wrong";
+  /** What DNS has. */
+  found?: string | null;
+  /** What to do, or what to know. */
+  advice?: string | null;
+  record?: DnsRecord | null;
+}
+
+/** A DNS record to publish. */
+export interface DnsRecord {
+  /** Its name. */
+  name: string;
+  /** Its type. */
+  type: string;
+  /** Its value. */
+  value: string;
+}
+
+/** A domain that mail is sent from, or that bounces come back to. */
+export interface Domain {
+  /** The domain; one outside ASCII as A-labels (`xn--…`). */
+  domain: string;
+  /** The domain in Unicode, if that differs. */
+  domain_unicode?: string | null;
+  /** Whether a key signs for it. */
+  signs: boolean;
+  /** Whether bounces come back to it. */
+  takes_bounces: boolean;
+  /** The worst finding of the last check, or `unchecked`. */
+  state: string;
+  /** Since when every check found nothing missing or wrong; null if the last one did. */
+  right_since?: string | null;
+  /** When it was checked. */
+  checked_at?: string | null;
+  /** What the last check found. */
+  findings: Array<DnsFinding>;
+}
+
+/** A tenant's domains. */
+export interface DomainList {
+  /** By name. */
+  data: Array<Domain>;
+  /** Pass this as `cursor` to read the next page; null on the last page. */
+  next_cursor?: string | null;
+}
+
+/** A domain that needs attention. */
+export interface DomainUnsound {
+  domain: string;
+  /** The checks that found something missing or wrong. */
+  checks: Array<string>;
+  /** Whether a record does harm, or only lacks. */
+  wrong: boolean;
+}
+
 /** The address to erase. */
 export interface EraseRequest {
   /** The address. */
@@ -568,6 +698,7 @@ export interface Explanation {
   gates: Array<Gate>;
   /** When it will be sent, if that is known. */
   next_at?: string | null;
+  route?: MessageRoute | null;
 }
 
 /** A failure. */
@@ -1002,8 +1133,8 @@ export interface Mailbox {
   oauth?: OAuth | null;
   /** The folder that is watched. */
   folder: string;
-  /** What its mail is processed for: `forward`, `bounces`, `pec`. */
-  roles: Array<"forward" | "bounces" | "pec">;
+  /** What its mail is processed for: `forward`, `bounces`, `pec`, `events`. */
+  roles: Array<"forward" | "bounces" | "pec" | "events">;
   /** Whether it is watched at all. */
   active: boolean;
   /** The purpose. */
@@ -1022,6 +1153,10 @@ export interface Mailbox {
   on_doubt?: "resend" | "hold" | null;
   /** The largest mail that is read, in bytes. */
   mail_bytes_max: number;
+  /** The addresses whose mail the reception gives it; empty for a watched folder. */
+  addresses: Array<string>;
+  /** The name of the mail server whose `Authentication-Results` are believed. */
+  authserv_id?: string | null;
   /** When it was last read to its end without a failure; null before the first time. */
   last_scanned_at?: string | null;
   /** How many UIDs it is behind: `uid_next` − 1 − `last_seen_uid`. */
@@ -1083,10 +1218,10 @@ export interface MailboxRequest {
   auth?: "password" | "xoauth2" | null;
   /** The folder that is watched. */
   folder?: string | null;
-  /** What its mail is processed for: `forward` (rules; the default), `bounces`, `pec`. A list or a single one. */
-  roles?: "forward" | "bounces" | "pec" | Array<"forward" | "bounces" | "pec"> | null;
+  /** What its mail is processed for: `forward` (rules; the default), `bounces`, `pec`, `events` (every ordinary mail is reported as `email.received`). A list or a single one. */
+  roles?: "forward" | "bounces" | "pec" | "events" | Array<"forward" | "bounces" | "pec" | "events"> | null;
   /** Another name for `roles`; only one of them may be given. */
-  role?: "forward" | "bounces" | "pec" | Array<"forward" | "bounces" | "pec"> | null;
+  role?: "forward" | "bounces" | "pec" | "events" | Array<"forward" | "bounces" | "pec" | "events"> | null;
   /** Whether it is watched at all. */
   active?: boolean | null;
   /** The purpose, at most 500 characters. */
@@ -1107,6 +1242,10 @@ export interface MailboxRequest {
   on_doubt?: "resend" | "hold" | null;
   /** The largest mail that is read, in bytes: 65,536 to 67,108,864. */
   mail_bytes_max?: number | null;
+  /** Instead of a folder, the addresses whose mail the reception gives it: `desk@example.com` (with any `+detail`), `*@example.com`, or `@bounces.example.com` for the envelope senders that Postway signed. For the admin key. */
+  addresses?: Array<string> | null;
+  /** The name of the mail server in its `Authentication-Results`, so that they are believed. Without it, none are. */
+  authserv_id?: string | null;
   /** With `PATCH`: change only if the mailbox still has this version. */
   version?: number | null;
   /** Shown only; it may be sent back as it was. */
@@ -1229,10 +1368,12 @@ export interface Message {
   payload_file_path?: string | null;
   /** The location of the mail: `inline` in the database, the name of an object, or null before it is composed and once it was removed. */
   eml_file_path?: string | null;
+  route?: MessageRoute | null;
   /** The recipients. */
   recipients: Array<Recipient>;
   /** The attempts. */
   attempts: Array<Attempt>;
+  dialogue?: Dialogue | null;
   /** The events, in order. */
   events: Array<Event>;
   /** The notifications, in order. */
@@ -1320,6 +1461,24 @@ export interface MessageRequest {
   collapse_key?: string | null;
   /** A reference of your own. */
   external_id?: string | null;
+}
+
+/** How routes chose a message's account. */
+export interface MessageRoute {
+  /** The route that decided; null if those that matched were passed over. */
+  id?: string | null;
+  /** The account it chose. */
+  account?: string | null;
+  /** How many accounts it chose from. */
+  accounts?: number;
+  /** The conditions that it has, all of which held: `sender_domain`, `tag`, `batch`, `stream`, `priority`, `recipient_domain`. */
+  because?: Array<"sender_domain" | "tag" | "batch" | "stream" | "priority" | "recipient_domain">;
+  /** The accounts that would have been chosen but could not send, each with the reason: `circuit:bulk-2`. */
+  left_out?: Array<string>;
+  /** Why the chosen account could not send either: `suspended`, `circuit` or `limit`. */
+  waits_for?: "suspended" | "circuit" | "limit" | null;
+  /** The routes that matched and were passed over because their accounts were gone. */
+  passed_over?: Array<string>;
 }
 
 /** A message, as in lists. */
@@ -1604,6 +1763,8 @@ export interface Overview {
   holders: Array<MailHolder>;
   /** Accounts with an open circuit. */
   circuits: Array<OpenCircuit>;
+  /** Domains whose DNS lacks something or has something wrong, as the last check found. */
+  domains: Array<DomainUnsound>;
   /** Mailboxes that are behind, or cannot be read. */
   mailboxes: Array<MailboxBehind>;
   /** Webhooks with calls due, and those deactivated because of their answers. */
@@ -1662,6 +1823,84 @@ export interface PreviewRequest {
   variables?: Record<string, unknown> | null;
   /** The version; the latest when absent. */
   version?: number | null;
+}
+
+/** The hook of an account, without its token and its secret. */
+export interface ProviderHook {
+  /** The account. */
+  account: string;
+  /** The provider that calls it. */
+  provider: "ses" | "sendgrid" | "mailgun" | "postmark" | "resend" | "http";
+  /** SES: the ARNs of the topics that may report. */
+  topics: Array<string>;
+  /** SES: the emulator of SNS that it accepts instead of Amazon. */
+  sns_endpoint?: string | null;
+  /** SendGrid: the verification key. */
+  public_key?: string | null;
+  /** Postmark: the user name. */
+  username?: string | null;
+  /** Whether it has a secret that proves calls. */
+  secret_set: boolean;
+  /** The version, which increases with each change. */
+  version: number;
+  /** When it was created. */
+  created_at: string;
+  /** When it was changed last. */
+  updated_at: string;
+}
+
+/** The settings of a hook. Unknown fields are refused. */
+export interface ProviderHookRequest {
+  /** The provider; by default the account's own. An SMTP account must name it. */
+  provider?: "ses" | "sendgrid" | "mailgun" | "postmark" | "resend" | "http" | null;
+  /** SES: the ARNs of the SNS topics that may report. */
+  topics?: Array<string> | null;
+  /** SES: an emulator of SNS, such as LocalStack, whose certificates are accepted instead of Amazon's. */
+  sns_endpoint?: string | null;
+  /** SendGrid: the verification key of the signed event webhook. */
+  public_key?: string | null;
+  /** Postmark: the user name; `postway` when absent. */
+  username?: string | null;
+  /** Mailgun: the HTTP webhook signing key. Resend: the signing secret. Postmark and `http`: made here when absent. */
+  secret?: string | null;
+  /** Change it only if this is its version. */
+  version?: number | null;
+  /** Shown only; it may be sent back as it was. */
+  account?: string;
+  /** Shown only; it may be sent back as it was. */
+  secret_set?: boolean;
+  /** Shown only; it may be sent back as it was. */
+  created_at?: string;
+  /** Shown only; it may be sent back as it was. */
+  updated_at?: string;
+}
+
+/** A hook with what is shown only once. */
+export interface ProviderHookWithToken {
+  /** The account. */
+  account: string;
+  /** The provider that calls it. */
+  provider: "ses" | "sendgrid" | "mailgun" | "postmark" | "resend" | "http";
+  /** SES: the ARNs of the topics that may report. */
+  topics: Array<string>;
+  /** SES: the emulator of SNS that it accepts instead of Amazon. */
+  sns_endpoint?: string | null;
+  /** SendGrid: the verification key. */
+  public_key?: string | null;
+  /** Postmark: the user name. */
+  username?: string | null;
+  /** Whether it has a secret that proves calls. */
+  secret_set: boolean;
+  /** The version, which increases with each change. */
+  version: number;
+  /** When it was created. */
+  created_at: string;
+  /** When it was changed last. */
+  updated_at: string;
+  /** The URL to give to the provider; a path alone if the server has no `public_url`. It is a secret. */
+  url: string;
+  /** The password or signing secret that was made for the provider. */
+  secret?: string | null;
 }
 
 /** The answer for a message that is durable. */
@@ -1820,6 +2059,40 @@ export interface Reply {
   reply?: string | null;
 }
 
+/** An event that a provider reported. */
+export interface ReportedEvent {
+  /** Its id; a message's event has it as `provider_event`. */
+  id: string;
+  /** The provider. */
+  provider: "ses" | "sendgrid" | "mailgun" | "postmark" | "resend" | "http";
+  /** `waiting` and `leased` while its message is searched for; then `applied`, `ignored` (it says nothing that is recorded), `unmatched` (no message of this account within an hour) or `dead`. */
+  status: "waiting" | "leased" | "applied" | "ignored" | "unmatched" | "dead";
+  /** What it says, in the word of a message's event. */
+  kind?: string | null;
+  /** The message that it is about. */
+  message?: string | null;
+  /** Why it was not applied. */
+  reason?: string | null;
+  /** How often its message was searched for in vain. */
+  tries: number;
+  /** When it is tried again. */
+  due_at?: string | null;
+  /** When it came. */
+  created_at: string;
+  /** When it was settled. */
+  settled_at?: string | null;
+  /** The event as the provider wrote it; null if it is longer than 16 KiB. */
+  event: Record<string, unknown>;
+}
+
+/** Events that a provider reported. */
+export interface ReportedEventList {
+  /** The events, the newest first. */
+  data: Array<ReportedEvent>;
+  /** Pass this as `cursor` to read the next page; null on the last page. */
+  next_cursor?: string | null;
+}
+
 /** Another time for a waiting message. */
 export interface RescheduleRequest {
   /** Not before this time, RFC 3339 or Unix seconds, at most 366 days ahead. */
@@ -1882,12 +2155,148 @@ export interface Rotation {
   webhooks: number;
   /** Mailboxes whose secrets were re-encrypted. */
   mailboxes: number;
+  /** Hooks of accounts whose secret was re-encrypted. */
+  hooks: number;
   /** Accounts and mailboxes whose tokens were re-encrypted. */
   tokens: number;
   /** What neither key opens: its secret must be set again. */
   unreadable: Array<string>;
   /** What was changed at the same moment: repeat the call. */
   busy: Array<string>;
+}
+
+/** A rule that chooses the account of a message that names none. */
+export interface Route {
+  /** The id. */
+  id: string;
+  /** The position; the first route that matches decides. */
+  position: number;
+  /** Whether it is active. */
+  active: boolean;
+  /** The purpose. */
+  description?: string | null;
+  /** Its conditions. */
+  match: RouteMatch;
+  /** The accounts it chooses from. */
+  accounts: Array<RouteAccount>;
+  /** Increases with each change. */
+  version: number;
+  /** When it was created. */
+  created_at: string;
+  /** When it was last changed. */
+  updated_at: string;
+}
+
+/** An account of a route. */
+export interface RouteAccount {
+  /** The account. */
+  account: string;
+  /** How much of the mail it gets, compared with the other accounts of the route. */
+  weight: number;
+  /** Whether there is no such account: the others get its mail, or else the next route that matches. */
+  missing: boolean;
+}
+
+/** An account of a route. */
+export interface RouteAccountRequest {
+  /** The account. */
+  account: string;
+  /** How much of the mail it gets, compared with the other accounts; 0 leaves it out. */
+  weight?: number;
+}
+
+/** A tenant's routes. */
+export interface RouteList {
+  /** In the order in which they apply. */
+  data: Array<Route>;
+  /** Pass this as `cursor` to read the next page; null on the last page. */
+  next_cursor?: string | null;
+}
+
+/** The conditions of a route. An empty list matches all mail; any other, if one of its entries does. */
+export interface RouteMatch {
+  /** The domain of `from`; `*.example.com` stands for the subdomains of a domain. */
+  sender_domains: Array<string>;
+  /** A tag. */
+  tags: Array<string>;
+  /** The batch. */
+  batches: Array<string>;
+  /** The stream. */
+  streams: Array<string>;
+  /** The priority, 0 (immediate) to 3 (low). */
+  priorities: Array<number>;
+  /** The domains of the recipients: the route matches if each recipient's does. */
+  recipient_domains: Array<string>;
+}
+
+/** The conditions of a route. An empty or absent list matches all mail; any other, if one of its entries does. */
+export interface RouteMatchRequest {
+  /** The domain of `from`: `example.com`, or `*.example.com` for its subdomains. */
+  sender_domains?: Array<string> | null;
+  /** A tag. */
+  tags?: Array<string> | null;
+  /** The batch. */
+  batches?: Array<string> | null;
+  /** The stream, also as the beginning of a batch. */
+  streams?: Array<string> | null;
+  /** The priority: 0 to 3, or its name. */
+  priorities?: Array<number | "immediate" | "high" | "normal" | "low"> | null;
+  /** The domains of the recipients, as for `sender_domains`: the route matches if each recipient's does. */
+  recipient_domains?: Array<string> | null;
+}
+
+/** The routes in their new order. */
+export interface RouteOrderRequest {
+  /** The ids of all routes of your tenant, each once. */
+  ids: Array<string>;
+}
+
+/** A route to create or change. Unknown fields are refused. */
+export interface RouteRequest {
+  /** The id, unique in your tenant; made up when absent, and fixed then. */
+  id?: string | null;
+  /** The position; after all other routes when absent. The first route that matches decides. */
+  position?: number;
+  /** Whether it is active. */
+  active?: boolean;
+  /** The purpose, at most 1,000 characters; `null` removes it. */
+  description?: string | null;
+  /** Its conditions, which must all hold; all mail matches a route without any. */
+  match?: RouteMatchRequest | null;
+  /** The accounts it chooses from, 1 to 20; required on creation. */
+  accounts?: Array<RouteAccountRequest> | null;
+  /** With `PATCH`: change only if the route still has this version. */
+  version?: number;
+  /** Shown only; it may be sent back as it was. */
+  created_at?: string;
+  /** Shown only; it may be sent back as it was. */
+  updated_at?: string;
+}
+
+/** Which account a message would be sent by. */
+export interface RouteTrial {
+  /** The route that decides; null if none matches, and then the default account sends. */
+  route?: string | null;
+  /** The accounts among which it chooses. One that cannot send now is left out as long as another can. */
+  accounts: Array<TriedAccount>;
+  /** Every active route up to the one that decides, in order. */
+  steps: Array<TriedRoute>;
+}
+
+/** What routes compare of a message. Unknown fields are refused. */
+export interface RouteTrialRequest {
+  /** The author. */
+  from?: string | null;
+  /** All recipients. */
+  to?: string | Array<string> | null;
+  /** The tags. */
+  tags?: Array<string> | null;
+  /** The batch. */
+  batch?: string | null;
+  /** The stream, if there is no batch. */
+  stream?: string | null;
+  /** The priority: 0 to 3, or its name; 2 when absent. */
+  priority?: number | "immediate" | "high" | "normal" | "low" | null;
 }
 
 /** A rule. */
@@ -2437,6 +2846,8 @@ export interface Tenant {
   allowed_senders: Array<string>;
   /** Whether `Reply-To` must be one of them, too. */
   bind_reply_to: boolean;
+  /** What becomes of mail that the virus scanner could not scan: `open`, `closed` or `off`. */
+  virus_policy: "open" | "closed" | "off";
   /** Increases with each change. */
   version: number;
   /** When it was created. */
@@ -2499,6 +2910,8 @@ export interface TenantRequest {
   allowed_senders?: Array<string> | null;
   /** Whether `Reply-To` must be one of them, too. */
   bind_reply_to?: boolean | null;
+  /** What becomes of mail that the virus scanner could not scan: it passes (`open`, the default) or waits (`closed`). `off` scans nothing. */
+  virus_policy?: "open" | "closed" | "off" | null;
   /** With `PATCH`: change only if the tenant still has this version. */
   version?: number | null;
   /** Shown only; it may be sent back as it was. */
@@ -2531,12 +2944,44 @@ export interface TrialRequest {
   raw?: string | null;
 }
 
+/** An account that may be chosen. */
+export interface TriedAccount {
+  /** The account. */
+  account: string;
+  /** Its weight. */
+  weight: number;
+  /** Why it cannot send now: `suspended`, `circuit` or `limit`; null if it can. */
+  held_by?: "suspended" | "circuit" | "limit" | null;
+}
+
 /** The result of one condition. */
 export interface TriedCondition {
   /** Whether it matches. */
   holds: boolean;
   /** The explanation. */
   why: string;
+}
+
+/** One route, compared with the message. */
+export interface TriedRoute {
+  /** The route. */
+  route: string;
+  /** Whether all its conditions hold. */
+  matched: boolean;
+  /** Its conditions. */
+  conditions: Array<TriedRouteCondition>;
+  /** Its accounts that do not exist any more. */
+  missing: Array<string>;
+  /** Whether it matches and is passed over because all its accounts are gone. */
+  passed_over: boolean;
+}
+
+/** One condition of a route. */
+export interface TriedRouteCondition {
+  /** `sender_domain`, `tag`, `batch`, `stream`, `priority` or `recipient_domain`. */
+  condition: "sender_domain" | "tag" | "batch" | "stream" | "priority" | "recipient_domain";
+  /** Whether it holds. */
+  holds: boolean;
 }
 
 /** A part of a search, as it was interpreted. */
@@ -2617,10 +3062,10 @@ export interface Webhook {
   kind: "webhook" | "callback" | "sync";
   /** The URL; null for `client_sync`, whose URL is in the tenant's settings. */
   url?: string | null;
-  /** The format of its calls, `postway` or `resend`; null for a `client_sync` of another `kind`. */
+  /** The format of its calls, `postway`, `resend` or `postmark`; null for a `client_sync` of another `kind`. */
   form?: string | null;
   /** The events: a list of names, or `*` for all. */
-  events: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "*">;
+  events: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "email.opened" | "email.clicked" | "*">;
   /** The purpose. */
   description?: string | null;
   /** Whether it is called at all. While it is inactive, no notifications are created for it. */
@@ -2650,8 +3095,8 @@ export interface WebhookRequest {
   /** The URL to call, `http://` or `https://`; required on creation. Private hosts are refused unless the operator allows them (`POSTWAY_ALLOW_PRIVATE_TARGETS`). */
   url?: string | null;
   /** The events: a list of names, or `["*"]` (default) for all. */
-  events?: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "*"> | null;
-  /** The format of its calls: `postway` (default), or `resend` for receivers that were written for Resend. */
+  events?: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "email.opened" | "email.clicked" | "*"> | null;
+  /** The format of its calls: `postway` (default), or `resend` or `postmark` for receivers that were written for them. */
   form?: string | null;
   /** The purpose, at most 500 characters. */
   description?: string | null;
@@ -2693,10 +3138,10 @@ export interface WebhookWithSecret {
   kind: "webhook" | "callback" | "sync";
   /** The URL; null for `client_sync`, whose URL is in the tenant's settings. */
   url?: string | null;
-  /** The format of its calls, `postway` or `resend`; null for a `client_sync` of another `kind`. */
+  /** The format of its calls, `postway`, `resend` or `postmark`; null for a `client_sync` of another `kind`. */
   form?: string | null;
   /** The events: a list of names, or `*` for all. */
-  events: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "*">;
+  events: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "email.opened" | "email.clicked" | "*">;
   /** The purpose. */
   description?: string | null;
   /** Whether it is called at all. While it is inactive, no notifications are created for it. */
@@ -2735,6 +3180,9 @@ export interface GetLivenessOptions extends CallOptions {
 export interface GetReadinessOptions extends CallOptions {
 }
 
+export interface ReportProviderEventsOptions extends CallOptions {
+}
+
 export interface GetMetricsOptions extends CallOptions {
 }
 
@@ -2766,11 +3214,32 @@ export interface ChangeAccountOptions extends CallOptions {
 }
 
 export interface DeleteAccountOptions extends CallOptions {
-  /** Delete it even if rules forward through it: their mail fails until they are changed */
+  /** Delete it even if rules forward through it, whose mail then fails, or routes name it, which then pass it over */
   force?: boolean;
 }
 
 export interface ActivateAccountOptions extends CallOptions {
+}
+
+export interface GetAccountHookOptions extends CallOptions {
+}
+
+export interface PutAccountHookOptions extends CallOptions {
+}
+
+export interface DeleteAccountHookOptions extends CallOptions {
+}
+
+export interface ListAccountHookEventsOptions extends CallOptions {
+  /** Only those in this status */
+  status?: "waiting" | "leased" | "applied" | "ignored" | "unmatched" | "dead";
+  /** How many, 1 to 500; 50 when absent */
+  limit?: number;
+  /** Where to continue: the `next_cursor` of the previous page */
+  cursor?: string;
+}
+
+export interface RotateAccountHookOptions extends CallOptions {
 }
 
 export interface SuspendAccountOptions extends CallOptions {
@@ -2804,6 +3273,24 @@ export interface ActivateBatchOptions extends CallOptions {
 }
 
 export interface SuspendBatchOptions extends CallOptions {
+}
+
+export interface ListBulkActionsOptions extends CallOptions {
+  /** How many, 1 to 500; 50 when absent */
+  limit?: number;
+  /** Where to continue: the `next_cursor` of the previous page */
+  cursor?: string;
+}
+
+export interface CreateBulkActionOptions extends CallOptions {
+  /** Whether only to say what would be done */
+  dry_run?: boolean;
+}
+
+export interface GetBulkActionOptions extends CallOptions {
+}
+
+export interface StopBulkActionOptions extends CallOptions {
 }
 
 export interface CleanUpOptions extends CallOptions {
@@ -2884,6 +3371,19 @@ export interface ActivateSigningKeyOptions extends CallOptions {
 }
 
 export interface SuspendSigningKeyOptions extends CallOptions {
+}
+
+export interface ListDomainsOptions extends CallOptions {
+  /** How many, 1 to 500; all of them when absent */
+  limit?: number;
+  /** Where to continue: the `next_cursor` of the previous page */
+  cursor?: string;
+}
+
+export interface DeleteDomainOptions extends CallOptions {
+}
+
+export interface CheckDomainOptions extends CallOptions {
 }
 
 export interface EraseAddressOptions extends CallOptions {
@@ -3149,6 +3649,31 @@ export interface ChangeRecipientOptions extends CallOptions {
 export interface DeleteRecipientOptions extends CallOptions {
 }
 
+export interface ListRoutesOptions extends CallOptions {
+  /** How many, 1 to 500; all of them when absent */
+  limit?: number;
+  /** Where to continue: the `next_cursor` of the previous page */
+  cursor?: string;
+}
+
+export interface CreateRouteOptions extends CallOptions {
+}
+
+export interface OrderRoutesOptions extends CallOptions {
+}
+
+export interface TryRoutesOptions extends CallOptions {
+}
+
+export interface GetRouteOptions extends CallOptions {
+}
+
+export interface ChangeRouteOptions extends CallOptions {
+}
+
+export interface DeleteRouteOptions extends CallOptions {
+}
+
 export interface ListRulesOptions extends CallOptions {
   /** Only those of this mailbox */
   mailbox?: string;
@@ -3389,6 +3914,8 @@ export declare class Operations {
   getLiveness(options?: GetLivenessOptions): Promise<Health>;
   /** Readiness (`GET /health/ready`). 200 if a write to the database just succeeded, 503 otherwise. */
   getReadiness(options?: GetReadinessOptions): Promise<Health>;
+  /** Report events of mail (`POST /hooks/{provider}/{token}`). For providers, in their own form: SES through SNS, SendGrid, Mailgun, Postmark, Resend, or the documented JSON of `http`. A call must be signed as the account's hook says. 200 means that its events are stored. No key is needed. */
+  reportProviderEvents(provider: string, token: string, body: Uint8Array | string, options?: ReportProviderEventsOptions): Promise<void>;
   /** Show metrics (`GET /metrics`). In Prometheus' text format. No key is needed unless `telemetry.metrics_key` is set: then that one, or the admin key. */
   getMetrics(options?: GetMetricsOptions): Promise<string>;
   /** Show the unsubscribe page (`GET /unsubscribe/{token}`). For the reader of a mail, in the language of the browser. It changes nothing. It needs no key. */
@@ -3407,10 +3934,22 @@ export declare class Operations {
   replaceAccount(id: string, body: AccountRequest, options?: ReplaceAccountOptions): Promise<Account>;
   /** Change an account (`PATCH /v1/accounts/{id}`). Changes the given fields and leaves the others. A change of host, port, region, endpoint or base_url, and any reduction of TLS protection, requires the password or key again. With `version`, the change is made only if the account still has that version; 409 otherwise. */
   changeAccount(id: string, body: AccountRequest, options?: ChangeAccountOptions): Promise<Account>;
-  /** Delete an account (`DELETE /v1/accounts/{id}`). 409 while mail waits for it, while it is its tenant's default, while another account falls back to it, or, unless `force` is set, while a rule forwards through it. */
+  /** Delete an account (`DELETE /v1/accounts/{id}`). 409 while mail waits for it, while it is its tenant's default, while another account falls back to it, or, unless `force` is set, while a rule forwards through it or a route names it. */
   deleteAccount(id: string, options?: DeleteAccountOptions): Promise<void>;
   /** Activate an account (`POST /v1/accounts/{id}/activate`). Its mail is sent again. */
   activateAccount(id: string, options?: ActivateAccountOptions): Promise<Account>;
+  /** Show an account's hook (`GET /v1/accounts/{id}/hook`). Without its token and its secret. */
+  getAccountHook(id: string, options?: GetAccountHookOptions): Promise<ProviderHook>;
+  /** Create or change an account's hook (`PUT /v1/accounts/{id}/hook`). The address to which the account's provider reports deliveries, bounces, complaints, opens and clicks. A new hook is answered with its `url`, which is shown only once; a change keeps it, unless the provider is another. Secrets that are left out stay. */
+  putAccountHook(id: string, body: ProviderHookRequest, options?: PutAccountHookOptions): Promise<ProviderHookWithToken>;
+  /** Delete an account's hook (`DELETE /v1/accounts/{id}/hook`). What it reported and was not processed yet is not processed any more. */
+  deleteAccountHook(id: string, options?: DeleteAccountHookOptions): Promise<void>;
+  /** List what a provider reported (`GET /v1/accounts/{id}/hook/events`). The newest first, kept for at least a week: which message each event was about, and why one was not applied. */
+  listAccountHookEvents(id: string, options?: ListAccountHookEventsOptions): Promise<ReportedEventList>;
+  /** Everything that `listAccountHookEvents` lists, fetched page by page; `limit` is the size of a page. */
+  allAccountHookEvents(id: string, options?: Omit<ListAccountHookEventsOptions, "cursor">): AsyncGenerator<ReportedEvent, void, undefined>;
+  /** Replace a hook's URL (`POST /v1/accounts/{id}/hook/rotate`). The new `url` is shown only once. The earlier one stops within a second on every node: give the new one to the provider at once, which repeats what was refused meanwhile. */
+  rotateAccountHook(id: string, options?: RotateAccountHookOptions): Promise<ProviderHookWithToken>;
   /** Suspend an account (`POST /v1/accounts/{id}/suspend`). Its mail is not sent, on any node; mail is still accepted. Mail that is being transmitted is finished. */
   suspendAccount(id: string, options?: SuspendAccountOptions): Promise<Account>;
   /** Test an account (`POST /v1/accounts/{id}/test`). Connects, secures and signs in; with `to`, also sends a test mail through the account. The answer is 200 even if a step fails: see `ok`. */
@@ -3429,6 +3968,16 @@ export declare class Operations {
   activateBatch(code: string, options?: ActivateBatchOptions): Promise<Batch>;
   /** Suspend a batch (`POST /v1/batches/{code}/suspend`). Its mail is not sent, on any node, until the batch is activated. Mail that is being transmitted is finished. The code need not have been used yet. */
   suspendBatch(code: string, options?: SuspendBatchOptions): Promise<Batch>;
+  /** List bulk actions (`GET /v1/bulk-actions`). The latest first: those that are running, and those that ended in the last 30 days. */
+  listBulkActions(options?: ListBulkActionsOptions): Promise<BulkActionList>;
+  /** Everything that `listBulkActions` lists, fetched page by page; `limit` is the size of a page. */
+  allBulkActions(options?: Omit<ListBulkActionsOptions, "cursor">): AsyncGenerator<BulkAction, void, undefined>;
+  /** Act on many messages (`POST /v1/bulk-actions`). Cancels, retries, reschedules, resolves or suppresses all messages of a filter or a list of ids. The answer comes at once; the server then does it step by step, from the newest message to the oldest, each message at most once, also across a restart. Messages accepted after the request are not touched. A message whose state does not admit the action is left as it is and counted in `skipped`. With `dry_run=true` nothing is done: the answer says how many messages match, and how many of them would change. */
+  createBulkAction(body: BulkActionRequest, options?: CreateBulkActionOptions): Promise<BulkAction>;
+  /** Show a bulk action (`GET /v1/bulk-actions/{id}`). How far it is. */
+  getBulkAction(id: string, options?: GetBulkActionOptions): Promise<BulkAction>;
+  /** Stop a bulk action (`POST /v1/bulk-actions/{id}/stop`). Nothing more is done from now on; what was done stays. 409 if it has ended. */
+  stopBulkAction(id: string, options?: StopBulkActionOptions): Promise<BulkAction>;
   /** Remove old messages (`POST /v1/cleanup`). Messages that ended and were completely reported more than `older_than_seconds` ago; the tenant's own `report_retention_seconds`, or the gateway's, when absent. Messages whose notifications were given up stay for `unreported_retention_days` at least. A call runs for at most 20 seconds and then says that there is `more`. */
   cleanUp(options?: CleanUpOptions): Promise<Cleanup>;
   /** List contacts (`GET /v1/contacts`). With `name`, only the contact with that name; case and white space do not matter. */
@@ -3463,6 +4012,14 @@ export declare class Operations {
   activateSigningKey(domain: string, selector: string, options?: ActivateSigningKeyOptions): Promise<SigningKey>;
   /** Suspend a signing key (`POST /v1/dkim/{domain}/{selector}/suspend`). Mail is sent without its signature; mail composed before keeps it. */
   suspendSigningKey(domain: string, selector: string, options?: SuspendSigningKeyOptions): Promise<SigningKey>;
+  /** List domains (`GET /v1/domains`). The domains that you send from: those with signing keys, the one that bounces come back to, and those that you had checked. Each with what the last check of its DNS found. */
+  listDomains(options?: ListDomainsOptions): Promise<DomainList>;
+  /** Everything that `listDomains` lists, fetched page by page; `limit` is the size of a page. */
+  allDomains(options?: Omit<ListDomainsOptions, "cursor">): AsyncGenerator<Domain, void, undefined>;
+  /** Forget a domain (`DELETE /v1/domains/{domain}`). Removes what its checks found. A domain with signing keys, and the one that bounces come back to, stay in the list. */
+  deleteDomain(domain: string, options?: DeleteDomainOptions): Promise<void>;
+  /** Check a domain (`POST /v1/domains/{domain}/check`). Asks DNS now for SPF, DKIM, DMARC and MX, and whether MTA-STS and TLS-RPT are announced, and remembers what was found. A domain that only takes bounces is asked for its MX. The check is repeated every six hours from then on. */
+  checkDomain(domain: string, options?: CheckDomainOptions): Promise<Domain>;
   /** Erase an address (`POST /v1/erase`). Removes it from the messages that have ended. Entries of the suppression list and of the recipient directory stay: delete them separately. A call runs for at most 20 seconds and then says that there is `more`. */
   eraseAddress(body: EraseRequest, options?: EraseAddressOptions): Promise<Erasure>;
   /** Read the feed (`GET /v1/events`). The events of your messages, in order. Keep the `cursor` of the last entry you have processed and pass it as `after`. After a crash some entries come again, so compare `uid` and `sequence`. With `wait`, an empty answer comes only after that many seconds. With `Accept: text/event-stream` the entries come as server-sent events, whose `id` is the cursor. */
@@ -3569,6 +4126,22 @@ export declare class Operations {
   changeRecipient(id: string, body: RecipientRequest, options?: ChangeRecipientOptions): Promise<KnownRecipient>;
   /** Delete a recipient (`DELETE /v1/recipients/{id}`). Messages that name it are refused from now on, and waiting ones are not sent. Its external id is free again. */
   deleteRecipient(id: string, options?: DeleteRecipientOptions): Promise<void>;
+  /** List routes (`GET /v1/routes`). The routes of your tenant in the order in which they apply: by position, then by id. */
+  listRoutes(options?: ListRoutesOptions): Promise<RouteList>;
+  /** Everything that `listRoutes` lists, fetched page by page; `limit` is the size of a page. */
+  allRoutes(options?: Omit<ListRoutesOptions, "cursor">): AsyncGenerator<Route, void, undefined>;
+  /** Create a route (`POST /v1/routes`). It applies to mail that is accepted from now on and names no account. 409 if the id is taken, or your tenant has the maximum number of routes. */
+  createRoute(body: RouteRequest, options?: CreateRouteOptions): Promise<Route>;
+  /** Order routes (`POST /v1/routes/order`). Gives the routes the positions 1, 2, … in this order. 409 if they are not all of your tenant's routes: read them again, because others changed them. */
+  orderRoutes(body: RouteOrderRequest, options?: OrderRoutesOptions): Promise<RouteList>;
+  /** Try the routes (`POST /v1/routes/try`). Returns which route a message without `account` would match, and which accounts it would choose from. Nothing is stored. */
+  tryRoutes(body: RouteTrialRequest, options?: TryRoutesOptions): Promise<RouteTrial>;
+  /** Show a route (`GET /v1/routes/{id}`). Its conditions, and the accounts it chooses from. */
+  getRoute(id: string, options?: GetRouteOptions): Promise<Route>;
+  /** Change a route (`PATCH /v1/routes/{id}`). Changes the given fields and leaves the others; `match` and `accounts` are replaced as a whole. It applies to mail that is accepted from now on. With `version`, the change is made only if the route still has that version; 409 otherwise. */
+  changeRoute(id: string, body: RouteRequest, options?: ChangeRouteOptions): Promise<Route>;
+  /** Delete a route (`DELETE /v1/routes/{id}`). Its mail is then routed by the routes after it, or sent by the default account. Mail that was accepted before keeps its account. */
+  deleteRoute(id: string, options?: DeleteRouteOptions): Promise<void>;
   /** List rules (`GET /v1/rules`). In the order of evaluation, mailbox by mailbox. */
   listRules(options?: ListRulesOptions): Promise<RuleList>;
   /** Everything that `listRules` lists, fetched page by page; `limit` is the size of a page. */

@@ -12,6 +12,10 @@ export class Operations {
     return this.request("GET", "/health/ready", { answer: "json" }, options);
   }
 
+  reportProviderEvents(provider, token, body, options = {}) {
+    return this.request("POST", `/hooks/${segment(provider)}/${segment(token)}`, { answer: "nothing", body, bodyType: "application/octet-stream" }, options);
+  }
+
   getMetrics(options = {}) {
     return this.request("GET", "/metrics", { answer: "text" }, options);
   }
@@ -56,6 +60,30 @@ export class Operations {
     return this.request("POST", `/v1/accounts/${segment(id)}/activate`, { answer: "json" }, options);
   }
 
+  getAccountHook(id, options = {}) {
+    return this.request("GET", `/v1/accounts/${segment(id)}/hook`, { answer: "json" }, options);
+  }
+
+  putAccountHook(id, body, options = {}) {
+    return this.request("PUT", `/v1/accounts/${segment(id)}/hook`, { answer: "json", body }, options);
+  }
+
+  deleteAccountHook(id, options = {}) {
+    return this.request("DELETE", `/v1/accounts/${segment(id)}/hook`, { answer: "nothing" }, options);
+  }
+
+  listAccountHookEvents(id, options = {}) {
+    return this.request("GET", `/v1/accounts/${segment(id)}/hook/events`, { answer: "json", query: ["status", "limit", "cursor"] }, options);
+  }
+
+  allAccountHookEvents(id, options = {}) {
+    return this.pages((one) => this.listAccountHookEvents(id, one), options);
+  }
+
+  rotateAccountHook(id, options = {}) {
+    return this.request("POST", `/v1/accounts/${segment(id)}/hook/rotate`, { answer: "json" }, options);
+  }
+
   suspendAccount(id, options = {}) {
     return this.request("POST", `/v1/accounts/${segment(id)}/suspend`, { answer: "json" }, options);
   }
@@ -90,6 +118,26 @@ export class Operations {
 
   suspendBatch(code, options = {}) {
     return this.request("POST", `/v1/batches/${segment(code)}/suspend`, { answer: "json" }, options);
+  }
+
+  listBulkActions(options = {}) {
+    return this.request("GET", "/v1/bulk-actions", { answer: "json", query: ["limit", "cursor"] }, options);
+  }
+
+  allBulkActions(options = {}) {
+    return this.pages((one) => this.listBulkActions(one), options);
+  }
+
+  createBulkAction(body, options = {}) {
+    return this.request("POST", "/v1/bulk-actions", { answer: "json", body, query: ["dry_run"] }, options);
+  }
+
+  getBulkAction(id, options = {}) {
+    return this.request("GET", `/v1/bulk-actions/${segment(id)}`, { answer: "json" }, options);
+  }
+
+  stopBulkAction(id, options = {}) {
+    return this.request("POST", `/v1/bulk-actions/${segment(id)}/stop`, { answer: "json" }, options);
   }
 
   cleanUp(options = {}) {
@@ -158,6 +206,22 @@ export class Operations {
 
   suspendSigningKey(domain, selector, options = {}) {
     return this.request("POST", `/v1/dkim/${segment(domain)}/${segment(selector)}/suspend`, { answer: "json" }, options);
+  }
+
+  listDomains(options = {}) {
+    return this.request("GET", "/v1/domains", { answer: "json", query: ["limit", "cursor"] }, options);
+  }
+
+  allDomains(options = {}) {
+    return this.pages((one) => this.listDomains(one), options);
+  }
+
+  deleteDomain(domain, options = {}) {
+    return this.request("DELETE", `/v1/domains/${segment(domain)}`, { answer: "nothing" }, options);
+  }
+
+  checkDomain(domain, options = {}) {
+    return this.request("POST", `/v1/domains/${segment(domain)}/check`, { answer: "json" }, options);
   }
 
   eraseAddress(body, options = {}) {
@@ -370,6 +434,38 @@ export class Operations {
 
   deleteRecipient(id, options = {}) {
     return this.request("DELETE", `/v1/recipients/${segment(id)}`, { answer: "nothing" }, options);
+  }
+
+  listRoutes(options = {}) {
+    return this.request("GET", "/v1/routes", { answer: "json", query: ["limit", "cursor"] }, options);
+  }
+
+  allRoutes(options = {}) {
+    return this.pages((one) => this.listRoutes(one), options);
+  }
+
+  createRoute(body, options = {}) {
+    return this.request("POST", "/v1/routes", { answer: "json", body }, options);
+  }
+
+  orderRoutes(body, options = {}) {
+    return this.request("POST", "/v1/routes/order", { answer: "json", body }, options);
+  }
+
+  tryRoutes(body, options = {}) {
+    return this.request("POST", "/v1/routes/try", { answer: "json", body }, options);
+  }
+
+  getRoute(id, options = {}) {
+    return this.request("GET", `/v1/routes/${segment(id)}`, { answer: "json" }, options);
+  }
+
+  changeRoute(id, body, options = {}) {
+    return this.request("PATCH", `/v1/routes/${segment(id)}`, { answer: "json", body }, options);
+  }
+
+  deleteRoute(id, options = {}) {
+    return this.request("DELETE", `/v1/routes/${segment(id)}`, { answer: "nothing" }, options);
   }
 
   listRules(options = {}) {

@@ -51,6 +51,21 @@ class Operations:
         answered: types.Health = self._call("GET", "/health/ready", answer="json")
         return answered
 
+    def report_provider_events(self, provider: str, token: str, body: bytes) -> None:
+        """Report events of mail (`POST /hooks/{provider}/{token}`).
+
+        For providers, in their own form: SES through SNS, SendGrid, Mailgun, Postmark, Resend, or the documented
+        JSON of `http`. A call must be signed as the account's hook says. 200 means that its events are stored. No
+        key is needed.
+        """
+        self._call(
+            "POST",
+            f"/hooks/{_segment(provider)}/{_segment(token)}",
+            answer="nothing",
+            body=body,
+            body_type="application/octet-stream",
+        )
+
     def get_metrics(self) -> str:
         """Show metrics (`GET /metrics`).
 
@@ -158,9 +173,10 @@ class Operations:
         """Delete an account (`DELETE /v1/accounts/{id}`).
 
         409 while mail waits for it, while it is its tenant's default, while another account falls back to it, or,
-        unless `force` is set, while a rule forwards through it.
+        unless `force` is set, while a rule forwards through it or a route names it.
 
-        `force`: Delete it even if rules forward through it: their mail fails until they are changed.
+        `force`: Delete it even if rules forward through it, whose mail then fails, or routes name it, which then
+        pass it over.
         """
         self._call("DELETE", f"/v1/accounts/{_segment(id)}", answer="nothing", query={"force": force})
 
@@ -170,6 +186,83 @@ class Operations:
         Its mail is sent again.
         """
         answered: types.Account = self._call("POST", f"/v1/accounts/{_segment(id)}/activate", answer="json")
+        return answered
+
+    def get_account_hook(self, id: str) -> types.ProviderHook:
+        """Show an account's hook (`GET /v1/accounts/{id}/hook`).
+
+        Without its token and its secret.
+        """
+        answered: types.ProviderHook = self._call("GET", f"/v1/accounts/{_segment(id)}/hook", answer="json")
+        return answered
+
+    def put_account_hook(self, id: str, body: types.ProviderHookRequest) -> types.ProviderHookWithToken:
+        """Create or change an account's hook (`PUT /v1/accounts/{id}/hook`).
+
+        The address to which the account's provider reports deliveries, bounces, complaints, opens and clicks. A
+        new hook is answered with its `url`, which is shown only once; a change keeps it, unless the provider is
+        another. Secrets that are left out stay.
+        """
+        answered: types.ProviderHookWithToken = self._call(
+            "PUT",
+            f"/v1/accounts/{_segment(id)}/hook",
+            answer="json",
+            body=body,
+        )
+        return answered
+
+    def delete_account_hook(self, id: str) -> None:
+        """Delete an account's hook (`DELETE /v1/accounts/{id}/hook`).
+
+        What it reported and was not processed yet is not processed any more.
+        """
+        self._call("DELETE", f"/v1/accounts/{_segment(id)}/hook", answer="nothing")
+
+    def list_account_hook_events(
+        self,
+        id: str,
+        *,
+        status: Optional[Literal["waiting", "leased", "applied", "ignored", "unmatched", "dead"]] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.ReportedEventList:
+        """List what a provider reported (`GET /v1/accounts/{id}/hook/events`).
+
+        The newest first, kept for at least a week: which message each event was about, and why one was not
+        applied.
+
+        `status`: Only those in this status. `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to
+        continue: the `next_cursor` of the previous page.
+        """
+        answered: types.ReportedEventList = self._call(
+            "GET",
+            f"/v1/accounts/{_segment(id)}/hook/events",
+            answer="json",
+            query={"status": status, "limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_account_hook_events(
+        self,
+        id: str,
+        *,
+        status: Optional[Literal["waiting", "leased", "applied", "ignored", "unmatched", "dead"]] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[types.ReportedEvent]:
+        """Everything that `list_account_hook_events` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each(f"/v1/accounts/{_segment(id)}/hook/events", {"status": status, "limit": limit})
+
+    def rotate_account_hook(self, id: str) -> types.ProviderHookWithToken:
+        """Replace a hook's URL (`POST /v1/accounts/{id}/hook/rotate`).
+
+        The new `url` is shown only once. The earlier one stops within a second on every node: give the new one to
+        the provider at once, which repeats what was refused meanwhile.
+        """
+        answered: types.ProviderHookWithToken = self._call(
+            "POST",
+            f"/v1/accounts/{_segment(id)}/hook/rotate",
+            answer="json",
+        )
         return answered
 
     def suspend_account(self, id: str) -> types.Account:
@@ -273,6 +366,77 @@ class Operations:
         finished. The code need not have been used yet.
         """
         answered: types.Batch = self._call("POST", f"/v1/batches/{_segment(code)}/suspend", answer="json")
+        return answered
+
+    def list_bulk_actions(
+        self,
+        *,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.BulkActionList:
+        """List bulk actions (`GET /v1/bulk-actions`).
+
+        The latest first: those that are running, and those that ended in the last 30 days.
+
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to continue: the `next_cursor` of the
+        previous page.
+        """
+        answered: types.BulkActionList = self._call(
+            "GET",
+            "/v1/bulk-actions",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_bulk_actions(self, *, limit: Optional[int] = None) -> Iterator[types.BulkAction]:
+        """Everything that `list_bulk_actions` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/bulk-actions", {"limit": limit})
+
+    def create_bulk_action(
+        self,
+        body: types.BulkActionRequest,
+        *,
+        dry_run: Optional[bool] = None,
+    ) -> types.BulkAction:
+        """Act on many messages (`POST /v1/bulk-actions`).
+
+        Cancels, retries, reschedules, resolves or suppresses all messages of a filter or a list of ids. The
+        answer comes at once; the server then does it step by step, from the newest message to the oldest, each
+        message at most once, also across a restart. Messages accepted after the request are not touched. A
+        message whose state does not admit the action is left as it is and counted in `skipped`. With
+        `dry_run=true` nothing is done: the answer says how many messages match, and how many of them would
+        change.
+
+        `dry_run`: Whether only to say what would be done.
+        """
+        answered: types.BulkAction = self._call(
+            "POST",
+            "/v1/bulk-actions",
+            answer="json",
+            query={"dry_run": dry_run},
+            body=body,
+        )
+        return answered
+
+    def get_bulk_action(self, id: str) -> types.BulkAction:
+        """Show a bulk action (`GET /v1/bulk-actions/{id}`).
+
+        How far it is.
+        """
+        answered: types.BulkAction = self._call("GET", f"/v1/bulk-actions/{_segment(id)}", answer="json")
+        return answered
+
+    def stop_bulk_action(self, id: str) -> types.BulkAction:
+        """Stop a bulk action (`POST /v1/bulk-actions/{id}/stop`).
+
+        Nothing more is done from now on; what was done stays. 409 if it has ended.
+        """
+        answered: types.BulkAction = self._call(
+            "POST",
+            f"/v1/bulk-actions/{_segment(id)}/stop",
+            answer="json",
+        )
         return answered
 
     def clean_up(self, *, older_than_seconds: Optional[int] = None) -> types.Cleanup:
@@ -505,6 +669,45 @@ class Operations:
             f"/v1/dkim/{_segment(domain)}/{_segment(selector)}/suspend",
             answer="json",
         )
+        return answered
+
+    def list_domains(self, *, limit: Optional[int] = None, cursor: Optional[str] = None) -> types.DomainList:
+        """List domains (`GET /v1/domains`).
+
+        The domains that you send from: those with signing keys, the one that bounces come back to, and those that
+        you had checked. Each with what the last check of its DNS found.
+
+        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to continue: the `next_cursor` of
+        the previous page.
+        """
+        answered: types.DomainList = self._call(
+            "GET",
+            "/v1/domains",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_domains(self, *, limit: Optional[int] = None) -> Iterator[types.Domain]:
+        """Everything that `list_domains` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/domains", {"limit": limit})
+
+    def delete_domain(self, domain: str) -> None:
+        """Forget a domain (`DELETE /v1/domains/{domain}`).
+
+        Removes what its checks found. A domain with signing keys, and the one that bounces come back to, stay in
+        the list.
+        """
+        self._call("DELETE", f"/v1/domains/{_segment(domain)}", answer="nothing")
+
+    def check_domain(self, domain: str) -> types.Domain:
+        """Check a domain (`POST /v1/domains/{domain}/check`).
+
+        Asks DNS now for SPF, DKIM, DMARC and MX, and whether MTA-STS and TLS-RPT are announced, and remembers
+        what was found. A domain that only takes bounces is asked for its MX. The check is repeated every six
+        hours from then on.
+        """
+        answered: types.Domain = self._call("POST", f"/v1/domains/{_segment(domain)}/check", answer="json")
         return answered
 
     def erase_address(self, body: types.EraseRequest) -> types.Erasure:
@@ -1246,6 +1449,79 @@ class Operations:
         again.
         """
         self._call("DELETE", f"/v1/recipients/{_segment(id)}", answer="nothing")
+
+    def list_routes(self, *, limit: Optional[int] = None, cursor: Optional[str] = None) -> types.RouteList:
+        """List routes (`GET /v1/routes`).
+
+        The routes of your tenant in the order in which they apply: by position, then by id.
+
+        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to continue: the `next_cursor` of
+        the previous page.
+        """
+        answered: types.RouteList = self._call(
+            "GET",
+            "/v1/routes",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_routes(self, *, limit: Optional[int] = None) -> Iterator[types.Route]:
+        """Everything that `list_routes` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/routes", {"limit": limit})
+
+    def create_route(self, body: types.RouteRequest) -> types.Route:
+        """Create a route (`POST /v1/routes`).
+
+        It applies to mail that is accepted from now on and names no account. 409 if the id is taken, or your
+        tenant has the maximum number of routes.
+        """
+        answered: types.Route = self._call("POST", "/v1/routes", answer="json", body=body)
+        return answered
+
+    def order_routes(self, body: types.RouteOrderRequest) -> types.RouteList:
+        """Order routes (`POST /v1/routes/order`).
+
+        Gives the routes the positions 1, 2, … in this order. 409 if they are not all of your tenant's routes:
+        read them again, because others changed them.
+        """
+        answered: types.RouteList = self._call("POST", "/v1/routes/order", answer="json", body=body)
+        return answered
+
+    def try_routes(self, body: types.RouteTrialRequest) -> types.RouteTrial:
+        """Try the routes (`POST /v1/routes/try`).
+
+        Returns which route a message without `account` would match, and which accounts it would choose from.
+        Nothing is stored.
+        """
+        answered: types.RouteTrial = self._call("POST", "/v1/routes/try", answer="json", body=body)
+        return answered
+
+    def get_route(self, id: str) -> types.Route:
+        """Show a route (`GET /v1/routes/{id}`).
+
+        Its conditions, and the accounts it chooses from.
+        """
+        answered: types.Route = self._call("GET", f"/v1/routes/{_segment(id)}", answer="json")
+        return answered
+
+    def change_route(self, id: str, body: types.RouteRequest) -> types.Route:
+        """Change a route (`PATCH /v1/routes/{id}`).
+
+        Changes the given fields and leaves the others; `match` and `accounts` are replaced as a whole. It applies
+        to mail that is accepted from now on. With `version`, the change is made only if the route still has that
+        version; 409 otherwise.
+        """
+        answered: types.Route = self._call("PATCH", f"/v1/routes/{_segment(id)}", answer="json", body=body)
+        return answered
+
+    def delete_route(self, id: str) -> None:
+        """Delete a route (`DELETE /v1/routes/{id}`).
+
+        Its mail is then routed by the routes after it, or sent by the default account. Mail that was accepted
+        before keeps its account.
+        """
+        self._call("DELETE", f"/v1/routes/{_segment(id)}", answer="nothing")
 
     def list_rules(
         self,

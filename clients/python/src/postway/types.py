@@ -277,6 +277,52 @@ Bounce = TypedDict(
 )
 """A bounce."""
 
+BulkAction = TypedDict(
+    "BulkAction",
+    {
+        "id": "str",
+        "state": 'Literal["running", "finished", "stopped"]',
+        "action": "str",
+        "outcome": "NotRequired[Optional[str]]",
+        "send_at": "NotRequired[Optional[str]]",
+        "note": "NotRequired[Optional[str]]",
+        "filter": "NotRequired[Optional[Dict[str, Any]]]",
+        "selected": "int",
+        "expected": "int",
+        "expected_or_more": "bool",
+        "changed": "int",
+        "skipped": "int",
+        "actor": "str",
+        "created_at": "str",
+        "updated_at": "str",
+        "ended_at": "NotRequired[Optional[str]]",
+    },
+)
+"""One action on many messages, done by the server step by step."""
+
+BulkActionList = TypedDict(
+    "BulkActionList",
+    {
+        "data": "List[BulkAction]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A page of bulk actions."""
+
+BulkActionRequest = TypedDict(
+    "BulkActionRequest",
+    {
+        "action": 'Literal["cancel", "retry", "reschedule", "resolve", "suppress"]',
+        "outcome": 'NotRequired[Optional[Literal["sent", "failed", "resend"]]]',
+        "send_at": "NotRequired[Optional[str]]",
+        "note": "NotRequired[Optional[str]]",
+        "filter": "NotRequired[Optional[Dict[str, Any]]]",
+        "ids": "NotRequired[Optional[List[str]]]",
+        "at_most": "NotRequired[Optional[int]]",
+    },
+)
+"""A bulk action to begin. Give `filter` or `ids`; unknown fields are refused."""
+
 Call = TypedDict(
     "Call",
     {
@@ -412,6 +458,71 @@ DestinationRequest = TypedDict(
 )
 """How much one receiving domain is sent. 0: no limit."""
 
+Dialogue = TypedDict(
+    "Dialogue",
+    {
+        "attempt": "int",
+        "lines": "List[str]",
+    },
+)
+"""What both sides said in the last attempt that failed."""
+
+DnsFinding = TypedDict(
+    "DnsFinding",
+    {
+        "check": "str",
+        "state": 'Literal["ok", "absent", "warn", "unknown", "missing", "wrong"]',
+        "found": "NotRequired[Optional[str]]",
+        "advice": "NotRequired[Optional[str]]",
+        "record": "NotRequired[Optional[DnsRecord]]",
+    },
+)
+"""One finding about a domain."""
+
+DnsRecord = TypedDict(
+    "DnsRecord",
+    {
+        "name": "str",
+        "type": "str",
+        "value": "str",
+    },
+)
+"""A DNS record to publish."""
+
+Domain = TypedDict(
+    "Domain",
+    {
+        "domain": "str",
+        "domain_unicode": "NotRequired[Optional[str]]",
+        "signs": "bool",
+        "takes_bounces": "bool",
+        "state": "str",
+        "right_since": "NotRequired[Optional[str]]",
+        "checked_at": "NotRequired[Optional[str]]",
+        "findings": "List[DnsFinding]",
+    },
+)
+"""A domain that mail is sent from, or that bounces come back to."""
+
+DomainList = TypedDict(
+    "DomainList",
+    {
+        "data": "List[Domain]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A tenant's domains."""
+
+DomainUnsound = TypedDict(
+    "DomainUnsound",
+    {
+        "domain": "str",
+        "checks": "List[str]",
+        "wrong": "bool",
+    },
+)
+"""A domain that needs attention."""
+
 EraseRequest = TypedDict(
     "EraseRequest",
     {
@@ -469,6 +580,7 @@ Explanation = TypedDict(
         "reason": "NotRequired[Optional[str]]",
         "gates": "List[Gate]",
         "next_at": "NotRequired[Optional[str]]",
+        "route": "NotRequired[Optional[MessageRoute]]",
     },
 )
 """Why a message is where it is."""
@@ -819,7 +931,7 @@ Mailbox = TypedDict(
         "token_set": "bool",
         "oauth": "NotRequired[Optional[OAuth]]",
         "folder": "str",
-        "roles": 'List[Literal["forward", "bounces", "pec"]]',
+        "roles": 'List[Literal["forward", "bounces", "pec", "events"]]',
         "active": "bool",
         "description": "NotRequired[Optional[str]]",
         "poll_seconds": "int",
@@ -829,6 +941,8 @@ Mailbox = TypedDict(
         "attempts_max": "int",
         "on_doubt": 'NotRequired[Optional[Literal["resend", "hold"]]]',
         "mail_bytes_max": "int",
+        "addresses": "List[str]",
+        "authserv_id": "NotRequired[Optional[str]]",
         "last_scanned_at": "NotRequired[Optional[str]]",
         "lag": "NotRequired[Optional[int]]",
         "error": "NotRequired[Optional[str]]",
@@ -876,8 +990,8 @@ MailboxRequest = TypedDict(
         "oauth": "NotRequired[Optional[OAuthRequest]]",
         "auth": 'NotRequired[Optional[Literal["password", "xoauth2"]]]',
         "folder": "NotRequired[Optional[str]]",
-        "roles": 'NotRequired[Optional[Union[Literal["forward", "bounces", "pec"], List[Literal["forward", "bounces", "pec"]]]]]',
-        "role": 'NotRequired[Optional[Union[Literal["forward", "bounces", "pec"], List[Literal["forward", "bounces", "pec"]]]]]',
+        "roles": 'NotRequired[Optional[Union[Literal["forward", "bounces", "pec", "events"], List[Literal["forward", "bounces", "pec", "events"]]]]]',
+        "role": 'NotRequired[Optional[Union[Literal["forward", "bounces", "pec", "events"], List[Literal["forward", "bounces", "pec", "events"]]]]]',
         "active": "NotRequired[Optional[bool]]",
         "description": "NotRequired[Optional[str]]",
         "poll_seconds": "NotRequired[Optional[int]]",
@@ -888,6 +1002,8 @@ MailboxRequest = TypedDict(
         "attempts_max": "NotRequired[Optional[int]]",
         "on_doubt": 'NotRequired[Optional[Literal["resend", "hold"]]]',
         "mail_bytes_max": "NotRequired[Optional[int]]",
+        "addresses": "NotRequired[Optional[List[str]]]",
+        "authserv_id": "NotRequired[Optional[str]]",
         "version": "NotRequired[Optional[int]]",
         "tenant": "NotRequired[str]",
         "password_set": "NotRequired[bool]",
@@ -965,8 +1081,10 @@ Message = TypedDict(
         "recipient_id": "NotRequired[Optional[str]]",
         "payload_file_path": "NotRequired[Optional[str]]",
         "eml_file_path": "NotRequired[Optional[str]]",
+        "route": "NotRequired[Optional[MessageRoute]]",
         "recipients": "List[Recipient]",
         "attempts": "List[Attempt]",
+        "dialogue": "NotRequired[Optional[Dialogue]]",
         "events": "List[Event]",
         "notifications": "List[Notification]",
     },
@@ -1029,6 +1147,20 @@ MessageRequest = TypedDict(
     },
 )
 """A mail to send. Unknown fields are refused."""
+
+MessageRoute = TypedDict(
+    "MessageRoute",
+    {
+        "id": "NotRequired[Optional[str]]",
+        "account": "NotRequired[Optional[str]]",
+        "accounts": "NotRequired[int]",
+        "because": 'NotRequired[List[Literal["sender_domain", "tag", "batch", "stream", "priority", "recipient_domain"]]]',
+        "left_out": "NotRequired[List[str]]",
+        "waits_for": 'NotRequired[Optional[Literal["suspended", "circuit", "limit"]]]',
+        "passed_over": "NotRequired[List[str]]",
+    },
+)
+"""How routes chose a message's account."""
 
 MessageSummary = TypedDict(
     "MessageSummary",
@@ -1237,6 +1369,7 @@ Overview = TypedDict(
         "failures": "List[FailureReason]",
         "holders": "List[MailHolder]",
         "circuits": "List[OpenCircuit]",
+        "domains": "List[DomainUnsound]",
         "mailboxes": "List[MailboxBehind]",
         "subscribers": "List[SubscriberBehind]",
         "nodes": "List[Node]",
@@ -1289,6 +1422,60 @@ PreviewRequest = TypedDict(
     },
 )
 """The values to render with. Unknown fields are refused."""
+
+ProviderHook = TypedDict(
+    "ProviderHook",
+    {
+        "account": "str",
+        "provider": 'Literal["ses", "sendgrid", "mailgun", "postmark", "resend", "http"]',
+        "topics": "List[str]",
+        "sns_endpoint": "NotRequired[Optional[str]]",
+        "public_key": "NotRequired[Optional[str]]",
+        "username": "NotRequired[Optional[str]]",
+        "secret_set": "bool",
+        "version": "int",
+        "created_at": "str",
+        "updated_at": "str",
+    },
+)
+"""The hook of an account, without its token and its secret."""
+
+ProviderHookRequest = TypedDict(
+    "ProviderHookRequest",
+    {
+        "provider": 'NotRequired[Optional[Literal["ses", "sendgrid", "mailgun", "postmark", "resend", "http"]]]',
+        "topics": "NotRequired[Optional[List[str]]]",
+        "sns_endpoint": "NotRequired[Optional[str]]",
+        "public_key": "NotRequired[Optional[str]]",
+        "username": "NotRequired[Optional[str]]",
+        "secret": "NotRequired[Optional[str]]",
+        "version": "NotRequired[Optional[int]]",
+        "account": "NotRequired[str]",
+        "secret_set": "NotRequired[bool]",
+        "created_at": "NotRequired[str]",
+        "updated_at": "NotRequired[str]",
+    },
+)
+"""The settings of a hook. Unknown fields are refused."""
+
+ProviderHookWithToken = TypedDict(
+    "ProviderHookWithToken",
+    {
+        "account": "str",
+        "provider": 'Literal["ses", "sendgrid", "mailgun", "postmark", "resend", "http"]',
+        "topics": "List[str]",
+        "sns_endpoint": "NotRequired[Optional[str]]",
+        "public_key": "NotRequired[Optional[str]]",
+        "username": "NotRequired[Optional[str]]",
+        "secret_set": "bool",
+        "version": "int",
+        "created_at": "str",
+        "updated_at": "str",
+        "url": "str",
+        "secret": "NotRequired[Optional[str]]",
+    },
+)
+"""A hook with what is shown only once."""
 
 Receipt = TypedDict(
     "Receipt",
@@ -1434,6 +1621,33 @@ Reply = TypedDict(
 )
 """A relay's reply."""
 
+ReportedEvent = TypedDict(
+    "ReportedEvent",
+    {
+        "id": "str",
+        "provider": 'Literal["ses", "sendgrid", "mailgun", "postmark", "resend", "http"]',
+        "status": 'Literal["waiting", "leased", "applied", "ignored", "unmatched", "dead"]',
+        "kind": "NotRequired[Optional[str]]",
+        "message": "NotRequired[Optional[str]]",
+        "reason": "NotRequired[Optional[str]]",
+        "tries": "int",
+        "due_at": "NotRequired[Optional[str]]",
+        "created_at": "str",
+        "settled_at": "NotRequired[Optional[str]]",
+        "event": "Dict[str, Any]",
+    },
+)
+"""An event that a provider reported."""
+
+ReportedEventList = TypedDict(
+    "ReportedEventList",
+    {
+        "data": "List[ReportedEvent]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""Events that a provider reported."""
+
 RescheduleRequest = TypedDict(
     "RescheduleRequest",
     {
@@ -1497,12 +1711,130 @@ Rotation = TypedDict(
         "dkim_keys": "int",
         "webhooks": "int",
         "mailboxes": "int",
+        "hooks": "int",
         "tokens": "int",
         "unreadable": "List[str]",
         "busy": "List[str]",
     },
 )
 """The result of a rotation."""
+
+Route = TypedDict(
+    "Route",
+    {
+        "id": "str",
+        "position": "int",
+        "active": "bool",
+        "description": "NotRequired[Optional[str]]",
+        "match": "RouteMatch",
+        "accounts": "List[RouteAccount]",
+        "version": "int",
+        "created_at": "str",
+        "updated_at": "str",
+    },
+)
+"""A rule that chooses the account of a message that names none."""
+
+RouteAccount = TypedDict(
+    "RouteAccount",
+    {
+        "account": "str",
+        "weight": "int",
+        "missing": "bool",
+    },
+)
+"""An account of a route."""
+
+RouteAccountRequest = TypedDict(
+    "RouteAccountRequest",
+    {
+        "account": "str",
+        "weight": "NotRequired[int]",
+    },
+)
+"""An account of a route."""
+
+RouteList = TypedDict(
+    "RouteList",
+    {
+        "data": "List[Route]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A tenant's routes."""
+
+RouteMatch = TypedDict(
+    "RouteMatch",
+    {
+        "sender_domains": "List[str]",
+        "tags": "List[str]",
+        "batches": "List[str]",
+        "streams": "List[str]",
+        "priorities": "List[int]",
+        "recipient_domains": "List[str]",
+    },
+)
+"""The conditions of a route. An empty list matches all mail; any other, if one of its entries does."""
+
+RouteMatchRequest = TypedDict(
+    "RouteMatchRequest",
+    {
+        "sender_domains": "NotRequired[Optional[List[str]]]",
+        "tags": "NotRequired[Optional[List[str]]]",
+        "batches": "NotRequired[Optional[List[str]]]",
+        "streams": "NotRequired[Optional[List[str]]]",
+        "priorities": 'NotRequired[Optional[List[Union[int, Literal["immediate", "high", "normal", "low"]]]]]',
+        "recipient_domains": "NotRequired[Optional[List[str]]]",
+    },
+)
+"""The conditions of a route. An empty or absent list matches all mail; any other, if one of its entries does."""
+
+RouteOrderRequest = TypedDict(
+    "RouteOrderRequest",
+    {
+        "ids": "List[str]",
+    },
+)
+"""The routes in their new order."""
+
+RouteRequest = TypedDict(
+    "RouteRequest",
+    {
+        "id": "NotRequired[Optional[str]]",
+        "position": "NotRequired[int]",
+        "active": "NotRequired[bool]",
+        "description": "NotRequired[Optional[str]]",
+        "match": "NotRequired[Optional[RouteMatchRequest]]",
+        "accounts": "NotRequired[Optional[List[RouteAccountRequest]]]",
+        "version": "NotRequired[int]",
+        "created_at": "NotRequired[str]",
+        "updated_at": "NotRequired[str]",
+    },
+)
+"""A route to create or change. Unknown fields are refused."""
+
+RouteTrial = TypedDict(
+    "RouteTrial",
+    {
+        "route": "NotRequired[Optional[str]]",
+        "accounts": "List[TriedAccount]",
+        "steps": "List[TriedRoute]",
+    },
+)
+"""Which account a message would be sent by."""
+
+RouteTrialRequest = TypedDict(
+    "RouteTrialRequest",
+    {
+        "from": "NotRequired[Optional[str]]",
+        "to": "NotRequired[Optional[Union[str, List[str]]]]",
+        "tags": "NotRequired[Optional[List[str]]]",
+        "batch": "NotRequired[Optional[str]]",
+        "stream": "NotRequired[Optional[str]]",
+        "priority": 'NotRequired[Optional[Union[int, Literal["immediate", "high", "normal", "low"]]]]',
+    },
+)
+"""What routes compare of a message. Unknown fields are refused."""
 
 Rule = TypedDict(
     "Rule",
@@ -1923,6 +2255,7 @@ Tenant = TypedDict(
         "on_doubt": 'NotRequired[Optional[Literal["resend", "hold"]]]',
         "allowed_senders": "List[str]",
         "bind_reply_to": "bool",
+        "virus_policy": 'Literal["open", "closed", "off"]',
         "version": "int",
         "created_at": "str",
         "updated_at": "str",
@@ -1964,6 +2297,7 @@ TenantRequest = TypedDict(
         "on_doubt": 'NotRequired[Optional[Literal["resend", "hold"]]]',
         "allowed_senders": "NotRequired[Optional[List[str]]]",
         "bind_reply_to": "NotRequired[Optional[bool]]",
+        "virus_policy": 'NotRequired[Optional[Literal["open", "closed", "off"]]]',
         "version": "NotRequired[Optional[int]]",
         "suspended": "NotRequired[bool]",
         "suspended_since": "NotRequired[Optional[str]]",
@@ -1994,6 +2328,16 @@ TrialRequest = TypedDict(
 )
 """A rule, and a mail to test it with. Unknown fields are refused."""
 
+TriedAccount = TypedDict(
+    "TriedAccount",
+    {
+        "account": "str",
+        "weight": "int",
+        "held_by": 'NotRequired[Optional[Literal["suspended", "circuit", "limit"]]]',
+    },
+)
+"""An account that may be chosen."""
+
 TriedCondition = TypedDict(
     "TriedCondition",
     {
@@ -2002,6 +2346,27 @@ TriedCondition = TypedDict(
     },
 )
 """The result of one condition."""
+
+TriedRoute = TypedDict(
+    "TriedRoute",
+    {
+        "route": "str",
+        "matched": "bool",
+        "conditions": "List[TriedRouteCondition]",
+        "missing": "List[str]",
+        "passed_over": "bool",
+    },
+)
+"""One route, compared with the message."""
+
+TriedRouteCondition = TypedDict(
+    "TriedRouteCondition",
+    {
+        "condition": 'Literal["sender_domain", "tag", "batch", "stream", "priority", "recipient_domain"]',
+        "holds": "bool",
+    },
+)
+"""One condition of a route."""
 
 UnderstoodTerm = TypedDict(
     "UnderstoodTerm",
@@ -2080,7 +2445,7 @@ Webhook = TypedDict(
         "kind": 'Literal["webhook", "callback", "sync"]',
         "url": "NotRequired[Optional[str]]",
         "form": "NotRequired[Optional[str]]",
-        "events": 'List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "email.unsubscribed", "email.resubscribed", "email.replied", "*"]]',
+        "events": 'List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "email.unsubscribed", "email.resubscribed", "email.replied", "email.opened", "email.clicked", "*"]]',
         "description": "NotRequired[Optional[str]]",
         "active": "bool",
         "disabled_reason": "NotRequired[Optional[str]]",
@@ -2105,7 +2470,7 @@ WebhookRequest = TypedDict(
     "WebhookRequest",
     {
         "url": "NotRequired[Optional[str]]",
-        "events": 'NotRequired[Optional[List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "email.unsubscribed", "email.resubscribed", "email.replied", "*"]]]]',
+        "events": 'NotRequired[Optional[List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "email.unsubscribed", "email.resubscribed", "email.replied", "email.opened", "email.clicked", "*"]]]]',
         "form": "NotRequired[Optional[str]]",
         "description": "NotRequired[Optional[str]]",
         "active": "NotRequired[Optional[bool]]",
@@ -2138,7 +2503,7 @@ WebhookWithSecret = TypedDict(
         "kind": 'Literal["webhook", "callback", "sync"]',
         "url": "NotRequired[Optional[str]]",
         "form": "NotRequired[Optional[str]]",
-        "events": 'List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "email.unsubscribed", "email.resubscribed", "email.replied", "*"]]',
+        "events": 'List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "email.unsubscribed", "email.resubscribed", "email.replied", "email.opened", "email.clicked", "*"]]',
         "description": "NotRequired[Optional[str]]",
         "active": "bool",
         "disabled_reason": "NotRequired[Optional[str]]",
