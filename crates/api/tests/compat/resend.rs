@@ -215,14 +215,14 @@ async fn webhooks_are_made_shown_changed_and_removed() {
     );
     let ours = api.get(&format!("/v1/webhooks/{id}")).await.ok(200);
     assert_eq!((&ours["form"], &ours["kind"]), (&json!("resend"), &json!("webhook")));
-    assert_eq!(ours["events"], json!(["email.deferred", "email.delayed", "email.sent"]));
+    assert_eq!(ours["events"], json!(["email.deferred", "email.delayed", "email.opened", "email.sent"]));
     let path = format!("/webhooks/{id}");
     let shown = api.resend("GET", &path, &[], Value::Null).await.ok(200);
     for (name, value) in [
         ("object", json!("webhook")),
         ("endpoint", hook["endpoint"].clone()),
         ("status", json!("enabled")),
-        ("events", json!(["email.delivery_delayed", "email.sent"])),
+        ("events", json!(["email.delivery_delayed", "email.opened", "email.sent"])),
     ] {
         assert_eq!(shown[name], value, "{name} of {shown}");
     }

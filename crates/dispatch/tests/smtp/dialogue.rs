@@ -64,7 +64,7 @@ async fn what_ended_the_mail_comes_last() {
         (
             SinkVerb::Dot,
             SinkAction::reply("550-5.7.1 spam\r\n550 5.7.1 go away"),
-            "S: 550 5.7.1 go away",
+            "S: 550 5.7.1 spam go away",
             "C: .",
         ),
         (SinkVerb::Dot, SinkAction::Cut, "-- ", "C: ."),
@@ -84,7 +84,7 @@ async fn what_ended_the_mail_comes_last() {
 async fn a_refused_sign_in_shows_no_credential() {
     let secrets = ["hunter2-secret".to_owned(), BASE64_STANDARD.encode("\0bob\0hunter2-secret")];
     let sink = SmtpSink::builder()
-        .auth("bob", "another")
+        .auth("bob", "hunter2-secret")
         .on(SinkVerb::Auth, SinkAction::reply("535 5.7.8 not bob with hunter2-secret"))
         .start()
         .await;

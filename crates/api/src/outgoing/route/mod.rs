@@ -81,7 +81,7 @@ pub(crate) async fn list(
     let existing = existing(&app, &caller.tenant).await?;
     let routes = app.store.routes(&caller.tenant).await?.into_iter();
     let data = routes.map(|route| RouteView::new(route, &existing)).collect();
-    let (data, next_cursor) = part.select(data, |route: &RouteView| route.id().to_owned())?;
+    let (data, next_cursor) = part.select(data, RouteView::place)?;
     Ok(Json(RouteList { data, next_cursor }))
 }
 

@@ -114,8 +114,9 @@ impl RouteView {
         }
     }
 
-    pub(super) fn id(&self) -> &str {
-        &self.id
+    /// Where it stands in the list.
+    pub(super) fn place(&self) -> (i64, String) {
+        (self.position, self.id.clone())
     }
 }
 
@@ -172,6 +173,9 @@ pub(crate) struct RouteAccountRequest {
     /// How much of the mail it gets, compared with the other accounts; 0 leaves it out.
     #[schema(nullable = false, default = 1)]
     weight: Option<u32>,
+    /// Shown by `GET`, and ignored here.
+    #[schema(nullable = false)]
+    missing: Option<bool>,
 }
 
 /// The routes in their new order.

@@ -28,7 +28,7 @@ const TOKEN_BYTES_MAX: usize = 128;
 ///
 /// For providers, in their own form: SES through SNS, SendGrid, Mailgun, Postmark, Resend, or the documented
 /// JSON of `http`. A call must be signed as the account's hook says. 200 means that its events are stored. No
-/// key is needed.
+/// key is needed. 401 says that the signature is missing, wrong or too old, and 404 that there is no such hook.
 #[utoipa::path(
     post,
     path = "/hooks/{provider}/{token}",
@@ -42,8 +42,6 @@ const TOKEN_BYTES_MAX: usize = 128;
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "What the provider sends"),
     responses(
         (status = 200, description = "The events are stored"),
-        (status = 401, description = "The signature is missing, wrong or too old"),
-        (status = 404, description = "There is no such hook"),
     )
 )]
 pub(crate) async fn report(
