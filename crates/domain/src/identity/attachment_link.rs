@@ -59,7 +59,7 @@ pub struct AttachmentLink {
 }
 
 impl AttachmentLink {
-    /// The place that stands for the whole mail; a mail never has so many files.
+    /// The place of the whole mail. No mail has this many files.
     pub const WHOLE: u16 = u16::MAX;
 
     /// The token that goes into the URL.

@@ -208,7 +208,7 @@ impl RouteConditions {
     }
 }
 
-/// Chooses among weights by the uid of a message: the index of one of them. `None` if there is none.
+/// Chooses among weights by the uid of a message, and gives the index. `None` if all weights are 0.
 ///
 /// Several choices may be made for one message, because an account that cannot send is left out; `round`
 /// tells them apart, so that its mail is spread over the others by their weights.

@@ -193,7 +193,9 @@ async fn what_cannot_be_read_or_says_nothing_is_settled_at_once() {
     let strange = [json!({"type": "exploded"}), json!({"kind": 1}), json!({"type": "delivered"})];
     report(&store, &sample::relay(), &strange).await;
     use ProviderEventState::{Dead, Waiting};
-    assert_eq!(work(&store, 1, 50).await, [Dead, Dead, Waiting]);
+    let settled = work(&store, 1, 50).await;
+    let count = |state| settled.iter().filter(|one| **one == state).count();
+    assert_eq!((count(Dead), count(Waiting), settled.len()), (2, 1, 3), "{settled:?}");
 }
 
 /// Without a stream the address gets no more mail of the tenant; with one, no more of the stream, and the

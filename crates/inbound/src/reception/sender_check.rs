@@ -1,6 +1,6 @@
 //! Who sent a mail: SPF, DKIM and DMARC, checked by mail-auth ([ADR 36]).
 //!
-//! Work is bounded for each mail: signatures are counted before any is looked at, the header has a maximum,
+//! Work is bounded for each mail: signatures are counted before any is verified, the header has a maximum,
 //! every look-up and the whole check have a deadline, and few checks run at once. What could not be checked is
 //! `temperror` or `permerror`, and the mail is kept: a result never decides alone.
 //!

@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{PATIENCE, TestGateway, mailbox, reports::said, secret_key, tenant};
 
-/// Finds out nothing; or, once told to, that the author's domain asks to refuse the mail.
+/// Finds nothing, or, when it is set so, that the author's domain asks to refuse the mail.
 #[derive(Default)]
 struct FixedSenderCheck(AtomicBool);
 

@@ -241,7 +241,7 @@ fn cells(route: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Each condition in words; `all mail` if there is none.
+/// Each condition in words, or `all mail` without any.
 fn conditions(route: &Value) -> Vec<String> {
     let of = |name: &str| {
         let values: Vec<String> = list(&route["match"], name)

@@ -144,7 +144,7 @@ const SHAPES: &[(HookProvider, &str, &[&str], bool, &str)] = &[
         r#"{"event":"failed","severity":"permanent","reason":"suppress-bounce","recipient":"alice@example.com","delivery-status":{"code":605,"message":"","description":"Not delivering to previously bounced address"}}"#,
         &[],
         false,
-        "bounce alice@example.com failed hard undefined",
+        "bounce alice@example.com failed hard suppressed",
     ),
     (
         Mailgun,
@@ -223,7 +223,7 @@ const SHAPES: &[(HookProvider, &str, &[&str], bool, &str)] = &[
         r#"{"type":"email.bounced","created_at":"2024-11-22T23:41:12.126Z","data":{"email_id":"56761188-7520-42d8-8898-ff6fc54ce618","to":["delivered@resend.dev"],"bounce":{"message":"The recipient's email address is on the suppression list","subType":"Suppressed","type":"Permanent"},"tags":{"postway_id":"0190a4c2-7b3e-7def-8123-456789abcdef"}}}"#,
         &["56761188-7520-42d8-8898-ff6fc54ce618"],
         true,
-        "bounce delivered@resend.dev failed hard undefined",
+        "bounce delivered@resend.dev failed hard suppressed",
     ),
     (
         Resend,
@@ -259,7 +259,7 @@ const SHAPES: &[(HookProvider, &str, &[&str], bool, &str)] = &[
         r#"{"id":"1","type":"bounced","message_id":"mine","postway_id":"0190a4c2-7b3e-7def-8123-456789abcdef","recipient":"a@x.example","bounce":"hard","message":"550 no such user"}"#,
         &["mine"],
         true,
-        "bounce a@x.example failed hard user_unknown",
+        "bounce a@x.example failed hard filtered",
     ),
     (
         Http,

@@ -26,9 +26,9 @@ const TIMES_MAX: i64 = 4;
 
 /// How often the thread folds back what was written while it did, before the writer does.
 const ROUNDS_MAX: u32 = 3;
-/// The state of a log that nobody folds back is read before one transaction of so many: SQLite prepares a
-/// pragma anew each time, which takes as long as storing a mail. As many groups of the largest size are
-/// shorter than what `TIMES_MAX` leaves.
+/// The state of a log that nobody folds back is read before every fourth transaction: SQLite prepares a pragma
+/// anew each time, which takes as long as storing a mail. Four groups of the largest size are shorter than
+/// what `TIMES_MAX` leaves.
 const LOOK_EVERY: u32 = 4;
 
 /// What the thread does.
