@@ -180,7 +180,7 @@ impl MemoryTables {
         keep_suspects_apart(&mut claimed);
         for one in &claimed {
             if let Some(event) = self.hooks.events.get_mut(&one.uid) {
-                event.lease = Some(claim.lease.clone());
+                event.lease = Some(claim.lease);
                 (event.view.state, event.view.due_at) = (ProviderEventState::Leased, None);
             }
         }
