@@ -36,7 +36,7 @@ impl PlayedFault {
         let top = domain.rsplit('.').next().unwrap_or_default();
         let is_within = |known: &&str| domain == **known || domain.ends_with(&format!(".{known}"));
         let is_reserved = matches!(top, "test" | "example" | "invalid" | "localhost")
-            || ["example.com", "example.net", "example.org"].iter().any(|known| is_within(&known));
+            || ["example.com", "example.net", "example.org"].iter().any(|known| is_within(known));
         let name = local.split('+').next().unwrap_or_default().to_ascii_lowercase();
         let fault = match name.as_str() {
             "refused" => Self::Refused,

@@ -69,7 +69,7 @@ pub(super) async fn read(
         return Err(HookRefusal::Forged("raw delivery has no signature: turn it off in the subscription"));
     }
     let message: SnsMessage = split::read(call.body)?;
-    if !settings.topics.iter().any(|topic| *topic == message.topic_arn) {
+    if !settings.topics.contains(&message.topic_arn) {
         return Err(HookRefusal::Forged("the topic is not on the hook's list: add its ARN to `topics`"));
     }
     let version = match message.signature_version.as_str() {

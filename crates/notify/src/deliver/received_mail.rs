@@ -85,9 +85,12 @@ pub struct ReceivedMail {
     pub truncated: Vec<&'static str>,
 }
 
+/// The function behind a [`ReceivedMailReader`].
+type ReadReceivedMail = dyn Fn(&[u8]) -> ReceivedMail + Send + Sync;
+
 /// Reads the bytes of a received mail. It must end, and must not fail, whatever they are.
 #[derive(Clone)]
-pub struct ReceivedMailReader(pub Arc<dyn Fn(&[u8]) -> ReceivedMail + Send + Sync>);
+pub struct ReceivedMailReader(pub Arc<ReadReceivedMail>);
 
 impl fmt::Debug for ReceivedMailReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
