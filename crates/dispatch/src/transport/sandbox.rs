@@ -34,9 +34,9 @@ impl PlayedFault {
         let (local, domain) = address.rsplit_once('@')?;
         let domain = domain.to_ascii_lowercase();
         let top = domain.rsplit('.').next().unwrap_or_default();
-        let is_within = |known: &&str| domain == **known || domain.ends_with(&format!(".{known}"));
+        let is_within = |known: &str| domain == known || domain.ends_with(&format!(".{known}"));
         let is_reserved = matches!(top, "test" | "example" | "invalid" | "localhost")
-            || ["example.com", "example.net", "example.org"].iter().any(|known| is_within(known));
+            || ["example.com", "example.net", "example.org"].into_iter().any(is_within);
         let name = local.split('+').next().unwrap_or_default().to_ascii_lowercase();
         let fault = match name.as_str() {
             "refused" => Self::Refused,
