@@ -178,7 +178,8 @@ async fn a_crash_before_and_after_a_mail_is_durable_leaves_it_there_once() -> an
 async fn while_the_database_is_away_mail_stays_with_its_server() -> anyhow::Result<()> {
     let port = free_port()?;
     let listen = listen(port);
-    let cable = TcpProxy::to(&PostgresDatabase::create().url()).await;
+    let database = PostgresDatabase::create();
+    let cable = TcpProxy::to(&database.url()).await;
     let mut gateway = Gateway::idle()?;
     let mut env = node_env(cable.url(), "postway.example");
     env.extend([("POSTWAY_RECEPTION_LISTEN", listen.as_str()), ("POSTWAY_RECEPTION_SENDERS", "off")]);
