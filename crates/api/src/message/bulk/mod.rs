@@ -80,7 +80,7 @@ enum MeantMessages {
     /// These, from the newest to the oldest.
     Selected(Vec<MessageUid>),
     /// All that match.
-    Matching(MessageFilter),
+    Matching(Box<MessageFilter>),
 }
 
 /// Act on many messages
@@ -199,7 +199,7 @@ async fn meant_by(
         let one = one_by_key(&*app.store, tenant, read.key, read.maybe_id).await?;
         return Ok(match one {
             Some(found) => MeantMessages::Selected(found.into_iter().map(|summary| summary.uid).collect()),
-            None => MeantMessages::Matching(read.filter),
+            None => MeantMessages::Matching(Box::new(read.filter)),
         });
     }
     let found: Vec<Result<MessageUid, usize>> = futures::stream::iter(ids.into_iter().enumerate())
