@@ -128,7 +128,7 @@ pub async fn run(context: &CommandContext, command: RoutesCommand) -> Result<(),
     let all = ["v1", "routes"];
     match command {
         RoutesCommand::List(page) => {
-            let cells: (&[&str], &(dyn Fn(&Value) -> Vec<String> + Sync)) = (&COLUMNS, &cells);
+            let cells: pages::TableRows<'_> = (&COLUMNS, &cells);
             pages::print_rows(&client, output, &all, Vec::new(), page, cells, "no routes").await
         }
         RoutesCommand::Show(RouteRef { id }) => {
