@@ -90,7 +90,7 @@ async fn the_sdk_for_node_manages_templates_attachments_and_webhooks() -> anyhow
         assert!(told[call]["error"].is_null(), "{call}: {told:#}");
         told[call]["data"].clone()
     };
-    assert_eq!(data("hookShown")["events"], json!(["email.bounced", "email.sent"]));
+    assert_eq!(data("hookShown")["events"], json!(["email.bounced", "email.opened", "email.sent"]));
     assert_eq!(data("hooks")["data"][0]["id"], data("hook")["id"]);
     assert_eq!(
         (text(&data("shown"), "text"), text(&data("shown"), "html")),

@@ -5,14 +5,19 @@ use std::net::TcpListener;
 
 use anyhow::ensure;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_e2e::{ALLOW_LOOPBACK, Gateway, eventually, mail, text};
+use postway_e2e::{ALLOW_LOOPBACK, Gateway, eventually, mail_with, text};
 use postway_testkit::clamd::{Clamd, EICAR_NAME, eicar};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
+/// A mail that the sandbox takes.
+fn to_sandbox(id: &str) -> Value {
+    mail_with(id, "ada@example.net", json!({"account": "sandbox"}))
+}
+
 fn with_file(id: &str, content: &str) -> Value {
-    let mut mail = mail(id, "ada@example.net");
+    let mut mail = to_sandbox(id);
     mail["attachments"] = json!([{"filename": "a.txt", "content": BASE64_STANDARD.encode(content)}]);
     mail
 }
@@ -76,7 +81,7 @@ async fn while_the_scanner_is_away_mail_passes_or_waits_as_its_tenant_wishes() -
         Ok((status == StatusCode::SERVICE_UNAVAILABLE).then_some(()))
     })
     .await?;
-    gateway.send(mail("no-file", "ada@example.net")).await?;
+    gateway.send(to_sandbox("no-file")).await?;
     gateway.patch("/v1/tenants/default", json!({"virus_policy": "off"})).await?;
     eventually("it passes again", async || {
         let id = format!("off-{}", gateway.now().await?.as_millisecond());
