@@ -2203,6 +2203,8 @@ export interface RouteAccountRequest {
   account: string;
   /** How much of the mail it gets, compared with the other accounts; 0 leaves it out. */
   weight?: number;
+  /** Shown by `GET`, and ignored here. */
+  missing?: boolean;
 }
 
 /** A tenant's routes. */
@@ -3914,7 +3916,7 @@ export declare class Operations {
   getLiveness(options?: GetLivenessOptions): Promise<Health>;
   /** Readiness (`GET /health/ready`). 200 if a write to the database just succeeded, 503 otherwise. */
   getReadiness(options?: GetReadinessOptions): Promise<Health>;
-  /** Report events of mail (`POST /hooks/{provider}/{token}`). For providers, in their own form: SES through SNS, SendGrid, Mailgun, Postmark, Resend, or the documented JSON of `http`. A call must be signed as the account's hook says. 200 means that its events are stored. No key is needed. */
+  /** Report events of mail (`POST /hooks/{provider}/{token}`). For providers, in their own form: SES through SNS, SendGrid, Mailgun, Postmark, Resend, or the documented JSON of `http`. A call must be signed as the account's hook says. 200 means that its events are stored. No key is needed. 401 says that the signature is missing, wrong or too old, and 404 that there is no such hook. */
   reportProviderEvents(provider: string, token: string, body: Uint8Array | string, options?: ReportProviderEventsOptions): Promise<void>;
   /** Show metrics (`GET /metrics`). In Prometheus' text format. No key is needed unless `telemetry.metrics_key` is set: then that one, or the admin key. */
   getMetrics(options?: GetMetricsOptions): Promise<string>;

@@ -56,7 +56,8 @@ class Operations:
 
         For providers, in their own form: SES through SNS, SendGrid, Mailgun, Postmark, Resend, or the documented
         JSON of `http`. A call must be signed as the account's hook says. 200 means that its events are stored. No
-        key is needed.
+        key is needed. 401 says that the signature is missing, wrong or too old, and 404 that there is no such
+        hook.
         """
         self._call(
             "POST",

@@ -1750,6 +1750,7 @@ RouteAccountRequest = TypedDict(
     {
         "account": "str",
         "weight": "NotRequired[int]",
+        "missing": "NotRequired[bool]",
     },
 )
 """An account of a route."""
