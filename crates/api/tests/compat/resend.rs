@@ -250,7 +250,7 @@ async fn webhooks_are_made_shown_changed_and_removed() {
             "`events[0]`",
         ),
         (
-            json!({"endpoint": "https://a.example", "events": ["email.opened"]}),
+            json!({"endpoint": "https://a.example", "events": ["contact.created"]}),
             "validation_error",
             "`events`",
         ),

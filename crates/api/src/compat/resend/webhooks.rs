@@ -29,9 +29,7 @@ use crate::{
 
 const FORM: WebhookForm = WebhookForm::Resend;
 /// Events of Resend that never happen here.
-const NEVER: [&str; 8] = [
-    "email.opened",
-    "email.clicked",
+const NEVER: [&str; 6] = [
     "contact.created",
     "contact.updated",
     "contact.deleted",
@@ -198,7 +196,7 @@ fn own_events(names: &[Value], wrong: &mut Vec<FieldError>) -> Vec<&'static str>
         }
     }
     if own.is_empty() && wrong.is_empty() {
-        wrong.push(FieldError::new("events", "none of these happens here: opens and clicks are not tracked"));
+        wrong.push(FieldError::new("events", "none of these happens here"));
     }
     own
 }
