@@ -89,12 +89,15 @@ async fn settle(store: &Shared) {
 
     let failed =
         stage::accept_and_claim(store, Sample::new(2).to("a@example.org").to("b@example.org"), 2).await;
-    let change = MessageChange {
+    let mut change = MessageChange {
         exhausted: true,
         retries: Some(5),
         error: Some(r#"{"kind":"exhausted"}"#.to_owned()),
         ..stage::outcome(&failed, false, AttemptOutcome::Exhausted, at(20))
     };
+    if let Some(attempt) = &mut change.attempt {
+        attempt.dialogue = Some("C: MAIL FROM:<a@example.com>\r\nS: 451 größer".to_owned());
+    }
     assert!(stage::apply(store, change).await);
 
     let mut doubtful = stage::accept_and_claim(store, Sample::new(3), 3).await;
