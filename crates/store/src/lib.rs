@@ -42,7 +42,7 @@ pub use error::StoreError;
 pub use nodes::liveness::{self as roster, LivenessRoster};
 pub use port::{
     BlobNameStore, CatalogueStore, DirectoryStore, InboundStore, IntakeStore, NodeStore, OperationStore,
-    PreparationStore, Read, ReportStore, RetentionStore, Store, StreamStore, WorkStore,
+    PeopleStore, PreparationStore, Read, ReportStore, RetentionStore, Store, StreamStore, WorkStore,
 };
 pub use queue::hand_over as handover;
 pub use reading::blocked_by::{self as holds, MessageBlockers};

@@ -1,7 +1,8 @@
-//! Identifiers and credentials: ids, API keys, secrets at rest, and SCRAM verifiers.
+//! Identifiers and credentials: ids, API keys, users, secrets at rest, and SCRAM verifiers.
 
 pub mod client;
 pub mod id;
 pub mod key;
 pub mod scram;
 pub mod secret;
+pub mod user;

@@ -68,6 +68,9 @@ pub struct TenantSettings {
     /// Whether `Reply-To` must be an allowed sender, too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub bind_reply_to: bool,
+    /// Whether reading bodies takes the right `read:content`, beside `read`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub guard_content: bool,
 }
 
 impl Default for TenantSettings {
@@ -92,6 +95,7 @@ impl Default for TenantSettings {
             on_doubt: None,
             allowed_senders: Vec::new(),
             bind_reply_to: false,
+            guard_content: false,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Tenants, accounts, keys, suspensions, circuits, suppressions, streams and the audit log: the same for
-//! every SQL database.
+//! Tenants, users, accounts, keys, suspensions, circuits, suppressions, streams and the audit log: the same
+//! for every SQL database.
 //!
 //! A change and its audit entry are one transaction. Reads use separate connections.
 
@@ -15,6 +15,8 @@ pub(crate) mod streams;
 pub(crate) mod suppressions;
 pub(crate) mod suspensions;
 pub(crate) mod tenants;
+pub(crate) mod user_sessions;
+pub(crate) mod users;
 
 use postway_domain::Time;
 

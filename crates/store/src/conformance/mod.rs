@@ -39,6 +39,7 @@ pub mod nodes;
 pub mod notifications;
 pub mod oauth;
 pub mod pauses;
+pub mod people;
 pub mod permits;
 pub mod preparation;
 pub mod proofs;

@@ -63,6 +63,7 @@ fn whole(id: &str) -> Tenant {
         on_doubt: Some(OnDoubt::Hold),
         allowed_senders: vec!["größe.example".parse().unwrap(), "news-*@*.example.com".parse().unwrap()],
         bind_reply_to: true,
+        guard_content: true,
     };
     tenant.default_account = Some(ACCOUNT.parse().unwrap());
     tenant.secret = Some(SealedSecret(vec![0, 255, 7]));
@@ -162,6 +163,7 @@ async fn furnish(store: &Shared, name: &str) {
         target: "key".to_owned(),
         request_id: None,
         detail: None,
+        salt: Some([5; 16]),
     };
     let made = store.change(DirectoryChange::CreateKey(key(name, name, 1)), Some(entry)).await;
     assert_eq!(made.unwrap(), ChangeResult::Done);

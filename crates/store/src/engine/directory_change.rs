@@ -5,7 +5,7 @@ use postway_domain::oauth::OAuthOwner;
 use crate::{
     admin::{
         accounts, audit, keys, oauth, scoped_suppressions, sessions, streams, suppressions, suspensions,
-        tenants,
+        tenants, user_sessions, users,
     },
     content::{dkim_keys, links, recipients, templates},
     error::StoreError,
@@ -56,6 +56,13 @@ pub(crate) async fn change(
         DirectoryChange::RevokeKey(tenant, id, at) => keys::revoke(session, tenant, id, *at).await?,
         DirectoryChange::TouchKeys(used) => keys::touch(session, used).await?,
         DirectoryChange::EndSession(id, ends_at) => sessions::end(session, *id, *ends_at).await?,
+        DirectoryChange::CreateUser(user) => users::create(session, user).await?,
+        DirectoryChange::UpdateUser(user, expected) => users::update(session, user, *expected).await?,
+        DirectoryChange::DeleteUser(id) => users::delete(session, *id).await?,
+        DirectoryChange::BeginUserSession(begun) => user_sessions::begin(session, begun).await?,
+        DirectoryChange::TouchUserSession(id, at) => user_sessions::touch(session, *id, *at).await?,
+        DirectoryChange::EndUserSession(id) => user_sessions::end(session, *id).await?,
+        DirectoryChange::EndUserSessions(user) => user_sessions::end_of_user(session, *user).await?,
         DirectoryChange::Suspend(suspension) => suspensions::suspend(session, suspension).await?,
         DirectoryChange::Activate(tenant, scope) => suspensions::activate(session, tenant, scope).await?,
         DirectoryChange::Suppress(list) => suppressions::add(session, list).await?,
@@ -120,6 +127,7 @@ pub(crate) async fn change(
             suppressions::forget(session, *now).await?;
             scoped_suppressions::forget(session, *now).await?;
             sessions::forget(session, *now).await?;
+            user_sessions::forget(session, *now).await?;
             links::forget(session, *now).await?
         }
         DirectoryChange::ForgetUse(now, limit) => rate_limit::forget(session, *now, *limit).await?,

@@ -5,6 +5,7 @@
 
 mod inbound;
 mod node;
+mod people;
 mod report;
 mod stream;
 
@@ -20,6 +21,7 @@ use postway_domain::{
 
 pub use inbound::InboundStore;
 pub use node::NodeStore;
+pub use people::PeopleStore;
 pub use report::{ReportStore, RetentionStore};
 pub use stream::StreamStore;
 
@@ -444,6 +446,7 @@ pub trait Store:
     + RetentionStore
     + InboundStore
     + StreamStore
+    + PeopleStore
     + OperationStore
 {
 }
@@ -461,6 +464,7 @@ impl<T> Store for T where
         + RetentionStore
         + InboundStore
         + StreamStore
+        + PeopleStore
         + OperationStore
 {
 }

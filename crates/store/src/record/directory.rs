@@ -2,8 +2,8 @@
 
 use postway_domain::{
     Account, AccountId, ApiKey, Contact, DkimKey, InboundRule, KnownRecipient, Lane, MailStream, RecipientId,
-    Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
-    id::{AuditId, BatchCode, ContactId, RuleId, SessionId, StreamId, SubscriberId},
+    Subscriber, Template, TemplateName, Tenant, TenantId, Time, User, WatchedMailbox,
+    id::{AuditId, BatchCode, ContactId, RuleId, SessionId, StreamId, SubscriberId, UserId},
     oauth::OAuthState,
     secret::SealedSecret,
 };
@@ -11,6 +11,7 @@ use postway_domain::{
 use super::{
     AccountKey, SendingPermit,
     inbound::MailboxKey,
+    people::UserSession,
     stream::{ScopedSuppression, SuppressionScope},
 };
 
@@ -45,6 +46,21 @@ pub enum DirectoryChange {
     /// Ends a browser session before the time at which it would end by itself, which is given; `Already` if
     /// it was ended before.
     EndSession(SessionId, Time),
+    /// Creates a user; `Exists` if its name or its identity is taken.
+    CreateUser(User),
+    /// Replaces a user if its stored version is this one; `InUse` if nobody would be left who may do
+    /// everything. The sessions of a user who is disabled end.
+    UpdateUser(User, i64),
+    /// Deletes a user with its sessions; `InUse` if it is the last who may do everything.
+    DeleteUser(UserId),
+    /// Begins a session of a user.
+    BeginUserSession(UserSession),
+    /// Records when a session was last used.
+    TouchUserSession(SessionId, Time),
+    /// Ends a session of a user, on every node.
+    EndUserSession(SessionId),
+    /// Ends all sessions of a user; `Missing` if it has no session.
+    EndUserSessions(UserId),
     /// Suspends a tenant, an account or a batch.
     Suspend(SuspensionRecord),
     /// Lifts a suspension.
@@ -338,7 +354,7 @@ pub struct AuditEntry {
     pub id: AuditId,
     /// When it happened.
     pub at: Time,
-    /// The actor: `admin`, the id of a key, or the operator's command (`serve --hold`).
+    /// The actor: `admin`, `user:` and a name, `key:` and an id, or the operator's command (`serve --hold`).
     pub actor: String,
     /// The tenant it concerns, if any.
     pub tenant: Option<TenantId>,
@@ -350,6 +366,9 @@ pub struct AuditEntry {
     pub request_id: Option<String>,
     /// Details as a JSON object; never a secret.
     pub detail: Option<String>,
+    /// Random bytes that are digested with the target, so that the digest of an erased address tells nothing.
+    /// Absent once the target was erased, and for entries of older versions.
+    pub salt: Option<[u8; 16]>,
 }
 
 /// A batch and its state.

@@ -9,6 +9,7 @@ mod disk_space;
 mod inbound;
 mod node;
 mod outcome;
+mod people;
 mod prepare;
 mod report;
 mod stream;
@@ -38,6 +39,7 @@ pub use inbound::{
 pub(crate) use node::free_slot;
 pub use node::{DutyRecord, NodeBeat, NodeRecord};
 pub use outcome::{MessageOutcomes, NotificationProgress, OutcomeView, SubscriberProgress};
+pub use people::{AuditDigest, AuditHead, AuditLine, UserKey, UserSession};
 pub use prepare::{
     FileLink, NewLink, PreparationResult, PreparationState, PrepareRequest, PreparedMessage, ToPrepare,
 };

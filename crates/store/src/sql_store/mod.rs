@@ -6,6 +6,7 @@ mod blobs;
 mod catalogue;
 mod directory;
 mod inbound;
+mod people;
 mod preparation;
 mod reports;
 mod retention;

@@ -3,7 +3,7 @@
 use crate::{
     admin::{
         accounts, audit, blocked, deleted_recipients, keys, oauth, scoped_suppressions, sessions, streams,
-        suppressions, suspensions, tenants,
+        suppressions, suspensions, tenants, user_sessions, users,
     },
     blob, content,
     engine::write_probe,
@@ -28,6 +28,8 @@ pub(crate) fn statements() -> Vec<SqlText> {
         streams::STATEMENTS,
         suppressions::STATEMENTS,
         tenants::STATEMENTS,
+        users::STATEMENTS,
+        user_sessions::STATEMENTS,
         rate_limit::STATEMENTS,
         &collapse::statements(),
         preparation::STATEMENTS,

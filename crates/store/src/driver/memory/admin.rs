@@ -9,6 +9,7 @@ use postway_domain::{
 };
 
 use super::{
+    people::{AuditTable, UserTable},
     streams::{ScopedTable, StreamTable},
     tables::MemoryTables,
 };
@@ -33,7 +34,8 @@ pub(super) struct MemoryDirectory {
     pub(super) scoped: ScopedTable,
     pub(super) streams: StreamTable,
     circuits: BTreeMap<AccountKey, OpenCircuit>,
-    audit: Vec<AuditEntry>,
+    pub(super) audit: AuditTable,
+    pub(super) people: UserTable,
     pub(super) spent: BTreeMap<(AccountKey, LimitSpan, i64), i64>,
 }
 
@@ -66,21 +68,18 @@ impl MemoryDirectory {
         suppressed
     }
 
-    pub fn record(&mut self, entry: AuditEntry) {
-        self.audit.push(entry);
-        self.audit.sort_by_key(|entry| entry.id);
-    }
-
-    /// See [`crate::RetentionStore::trim_audit`].
-    pub fn trim_audit(&mut self, before: Time, limit: u32) -> u32 {
-        let old = self.audit.partition_point(|entry| entry.id < AuditId::first_at(before));
-        self.audit.drain(..old.min(limit as usize)).count() as u32
-    }
-
     pub fn audit(&self, tenant: Option<&TenantId>, before: Option<AuditId>, limit: u32) -> Vec<AuditEntry> {
         let of_tenant = |entry: &&AuditEntry| tenant.is_none() || entry.tenant.as_ref() == tenant;
         let older = |entry: &&AuditEntry| before.is_none_or(|before| entry.id < before);
-        self.audit.iter().rev().filter(of_tenant).filter(older).take(limit as usize).cloned().collect()
+        self.audit
+            .entries()
+            .into_iter()
+            .rev()
+            .filter(of_tenant)
+            .filter(older)
+            .take(limit as usize)
+            .cloned()
+            .collect()
     }
 
     pub fn list_tenants(&self, after: Option<&TenantId>, limit: u32) -> Vec<Tenant> {
@@ -278,6 +277,13 @@ impl MemoryTables {
                 }
                 done_if(fits, misfit)
             }
+            DirectoryChange::CreateUser(user) => directory.people.create(user),
+            DirectoryChange::UpdateUser(user, expected) => directory.people.update(user, expected),
+            DirectoryChange::DeleteUser(id) => directory.people.delete(id),
+            DirectoryChange::BeginUserSession(begun) => directory.people.begin(begun),
+            DirectoryChange::TouchUserSession(id, at) => directory.people.touch(id, at),
+            DirectoryChange::EndUserSession(id) => directory.people.end(id),
+            DirectoryChange::EndUserSessions(user) => directory.people.end_all(user),
             DirectoryChange::Suspend(suspension) => {
                 let place = (suspension.tenant, suspension.scope);
                 let free = !directory.suspensions.contains_key(&place);
@@ -316,7 +322,10 @@ impl MemoryTables {
                         && entry.action.starts_with("suppression.")
                         && entry.target == target
                 };
-                directory.audit.iter_mut().filter(named).for_each(|entry| entry.target.clone_from(&digest));
+                directory.audit.entries_mut().filter(named).for_each(|entry| {
+                    entry.target.clone_from(&digest);
+                    entry.salt = None;
+                });
                 ChangeResult::Done
             }
             DirectoryChange::CloseCircuit(key) => {
@@ -362,6 +371,7 @@ impl MemoryTables {
                 self.catalogue.forget_links(now);
                 directory.suppressions.retain(|_, one| one.expires_at.is_none_or(|at| at > now));
                 directory.scoped.forget(now);
+                directory.people.forget(now);
                 directory.ended_sessions.retain(|_, ends_at| *ends_at > now);
                 ChangeResult::Done
             }

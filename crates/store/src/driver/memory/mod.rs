@@ -19,6 +19,7 @@ mod inbound;
 mod inbound_mail;
 mod mailboxes;
 mod notifications;
+mod people;
 mod preparation;
 mod rate_limit;
 mod read;
@@ -287,7 +288,7 @@ impl DirectoryStore for MemoryStore {
         self.generation.fetch_add(1, Ordering::AcqRel);
         if changed == ChangeResult::Done {
             account.iter().for_each(|key| self.hand_over.withdraw(key));
-            audit.into_iter().for_each(|entry| tables.directory.record(entry));
+            audit.into_iter().for_each(|entry| tables.directory.audit.record(entry));
             self.commit(true);
             self.hand_over.wake(woken);
             self.tell(wakes_reports);
