@@ -21,12 +21,13 @@ mod middleware;
 mod observe;
 mod openapi;
 mod outgoing;
+mod people;
 mod setting;
 mod state;
 mod web;
 mod webhook;
 
-pub use auth::{AdminKey, KeyCheck, KeyDenied};
+pub use auth::{AdminKey, AwayFailure, AwaySignIn, KeyCheck, KeyDenied, ProviderSignIn, SignInProvider};
 pub use compat::{
     CompatApi, CompatConfig, CompatRoute, ForeignRowKind, REQUEST_ID, UnknownCompatApi, compat_routes,
     foreign_field_name, translate_row,

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
-    extract::{FromRequestParts, MatchedPath, Request, State},
+    extract::{MatchedPath, Request, State},
     http::{HeaderValue, Method, StatusCode, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -16,7 +16,7 @@ use axum::{
 use postway_domain::Clock;
 
 use crate::{
-    auth::{self, Admin},
+    auth,
     http::{
         error::ApiError,
         error_style::ErrorStyle,
@@ -51,8 +51,8 @@ pub(crate) async fn observe(
     response
 }
 
-/// Checks that run before every handler. `/v1/tenants` and everything below it needs the admin key, whether
-/// the path exists or not, so that other keys cannot probe which tenants exist. A call without query
+/// Checks that run before every handler. `/v1/tenants` and everything below it needs an admin, whether the
+/// path exists or not, so that others cannot probe which tenants exist. A call without query
 /// parameters refuses any, so that a misspelt one is not silently ignored. What the body takes of the body
 /// budget is held until the answer exists, and what the answer takes until it is written.
 pub(crate) async fn authorize(State(app): State<SharedState>, request: Request, next: Next) -> Response {
@@ -72,7 +72,7 @@ pub(crate) async fn authorize(State(app): State<SharedState>, request: Request, 
 async fn check_request(parts: &mut Parts, app: &SharedState) -> Result<(), ApiError> {
     let path = parts.uri.path();
     if path.strip_prefix("/v1/tenants").is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
-        Admin::from_request_parts(parts, app).await?;
+        auth::check_tenants_path(parts, app).await?;
     }
     if parts.uri.query().is_none_or(str::is_empty) {
         return Ok(());

@@ -12,7 +12,11 @@ use postway_store::{LivenessRoster, Store, StoreError};
 
 use crate::{
     admin::{audit::AuditIdSource, outbox_token::VerifyRateLimit},
-    auth::{AdminKey, KeyCache, session::EndedSessions},
+    auth::{
+        AdminKey, KeyCache, ProviderSignIn,
+        person::{UserSessionCache, pace::SignInPace, password::PasswordCheck},
+        session::EndedSessions,
+    },
     compat::CompatConfig,
     http::body_budget::BodyBudget,
     inbound::mailbox::probe::InboundProbe,
@@ -49,6 +53,8 @@ pub struct ApiState {
     pub inbound: Arc<dyn InboundProbe>,
     /// Which compatibility APIs are enabled.
     pub compat: CompatConfig,
+    /// The provider at which people sign in, if there is one.
+    pub provider: Option<Arc<ProviderSignIn>>,
     /// How long reported messages are kept when their tenant sets nothing.
     pub report_retention: Duration,
 }
@@ -66,9 +72,13 @@ pub(crate) struct AppState {
     pub(crate) probe: Arc<dyn AccountProbe>,
     pub(crate) outbox: Arc<OutboxStatusApi>,
     pub(crate) inbound: Arc<dyn InboundProbe>,
+    pub(crate) provider: Option<Arc<ProviderSignIn>>,
     pub(crate) report_retention: Duration,
     pub(crate) key_cache: KeyCache,
     pub(crate) ended_sessions: EndedSessions,
+    pub(crate) user_sessions: UserSessionCache,
+    pub(crate) password_check: PasswordCheck,
+    pub(crate) sign_in_pace: SignInPace,
     pub(crate) audit_ids: AuditIdSource,
     pub(crate) waiting_readers: WaitingReaders,
     pub(crate) verify_rate_limit: VerifyRateLimit,
@@ -94,6 +104,7 @@ impl AppState {
             probe,
             outbox,
             inbound,
+            provider,
             report_retention,
             ..
         } = state;
@@ -111,9 +122,13 @@ impl AppState {
             probe,
             outbox,
             inbound,
+            provider,
             report_retention,
             key_cache,
             ended_sessions: EndedSessions::default(),
+            user_sessions: UserSessionCache::default(),
+            password_check: PasswordCheck::default(),
+            sign_in_pace: SignInPace::default(),
             audit_ids: AuditIdSource::default(),
             waiting_readers: WaitingReaders::default(),
             verify_rate_limit: VerifyRateLimit::default(),

@@ -76,6 +76,7 @@ impl AppState {
             target: target.into(),
             request_id: Some(request_id.as_str().to_owned()),
             detail: detail.map(|detail| detail.to_string()),
+            salt: Some(rand::random()),
         }
     }
 }
@@ -98,8 +99,8 @@ pub(crate) struct AuditView {
     /// When.
     #[schema(value_type = String, format = DateTime)]
     at: Time,
-    /// Who: `admin`, or `key:` and the id of a key.
-    #[schema(example = "key:Zm9vYmFy")]
+    /// Who: `admin`, `user:` and a name, or `key:` and the id of a key.
+    #[schema(example = "user:ada")]
     actor: String,
     /// The tenant concerned.
     tenant: Option<String>,
@@ -141,9 +142,10 @@ pub(crate) struct AuditList {
 
 /// Read the audit log
 ///
-/// For the admin key. Every call that changed a tenant, key, account, batch, suppression, template,
-/// recipient, signing key, webhook, mailbox, rule or contact, or removed messages, newest first. With
-/// `format=jsonl`, or `Accept: application/x-ndjson`, the complete log is returned as JSON lines.
+/// For the admin key and admins of all tenants. Every call that changed a tenant, user, key, account, batch,
+/// suppression, template, recipient, signing key, webhook, mailbox, rule or contact, or removed messages,
+/// newest first. With `format=jsonl`, or `Accept: application/x-ndjson`, the complete log is returned as JSON
+/// lines.
 #[utoipa::path(
     get,
     path = "/v1/audit",
@@ -189,7 +191,7 @@ pub(crate) async fn list(
         .into_response())
 }
 
-fn wants_lines(headers: &HeaderMap) -> bool {
+pub(super) fn wants_lines(headers: &HeaderMap) -> bool {
     let accepts =
         headers.get_all(header::ACCEPT).iter().flat_map(|value| value.as_bytes().split(|b| *b == b','));
     accepts.map(body::essence).any(body::is_json_lines)

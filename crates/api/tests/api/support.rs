@@ -13,7 +13,7 @@ use axum::{
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use postway_api::{
     AccountProbe, AdminKey, ApiState, CompatConfig, InboundProbe, MailboxStep, MetricsAccess, MetricsKey,
-    ProbeStep, RuleTrial, WebhookTest,
+    ProbeStep, ProviderSignIn, RuleTrial, WebhookTest,
 };
 use postway_domain::{
     Account, AccountLimits, AccountSettings, Clock, EventKind, Incarnation, Lane, LeaseToken,
@@ -187,14 +187,28 @@ impl Api {
             assert!(store.create_account(sandbox(tenant, clock.now())).await.unwrap());
             store.set_default_account(&tenant.parse().unwrap(), &"sandbox".parse().unwrap()).await.unwrap();
         }
-        Self::on(store, clock, secret_key, compat, None)
+        Self::on(store, clock, secret_key, compat, None, None)
+    }
+
+    /// Another node with the same database, at which people sign in by this provider.
+    pub fn with_provider(&self, provider: ProviderSignIn) -> Self {
+        let secret_key = SecretKey::from_bytes(&[7; 32]).unwrap();
+        let (compat, provider) = (CompatConfig::default(), Some(Arc::new(provider)));
+        Self::on(self.store.clone(), self.clock.clone(), secret_key, compat, None, provider)
     }
 
     /// Another node with the same database, and a key for metrics where one is given.
     pub fn beside(&self, metrics_key: Option<&str>) -> Self {
         let secret_key = SecretKey::from_bytes(&[7; 32]).unwrap();
         let metrics_key = metrics_key.map(MetricsKey::new);
-        Self::on(self.store.clone(), self.clock.clone(), secret_key, CompatConfig::default(), metrics_key)
+        Self::on(
+            self.store.clone(),
+            self.clock.clone(),
+            secret_key,
+            CompatConfig::default(),
+            metrics_key,
+            None,
+        )
     }
 
     fn on(
@@ -203,6 +217,7 @@ impl Api {
         secret_key: SecretKey,
         compat: CompatConfig,
         metrics_key: Option<MetricsKey>,
+        provider: Option<Arc<ProviderSignIn>>,
     ) -> Self {
         let recorder = PrometheusBuilder::new().build_recorder();
         let secret_key = Arc::new(secret_key);
@@ -234,6 +249,7 @@ impl Api {
             outbox: Arc::default(),
             inbound: Arc::new(Trials),
             compat,
+            provider,
             report_retention: std::time::Duration::from_secs(604_800),
         };
         Self { router: postway_api::router(state), store, clock, recorder }

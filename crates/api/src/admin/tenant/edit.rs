@@ -131,6 +131,7 @@ pub(super) fn read(
         on_doubt: fields.read("on_doubt", OnDoubt::WORDS),
         allowed_senders: patterns(&mut fields, "allowed_senders"),
         bind_reply_to: fields.read("bind_reply_to", FLAG).unwrap_or_default(),
+        guard_content: fields.read("guard_content", FLAG).unwrap_or_default(),
     };
     fields.finish("is not a field of a tenant");
     for (field, message) in settings.check() {

@@ -82,6 +82,10 @@ pub(crate) struct TenantRequest {
     /// Whether `Reply-To` must be one of them, too.
     #[schema(default = false)]
     bind_reply_to: Option<bool>,
+    /// Whether reading bodies (mail, content, attachments, submitted requests) takes the right `read:content`,
+    /// beside `read`.
+    #[schema(default = false)]
+    guard_content: Option<bool>,
     /// With `PATCH`: change only if the tenant still has this version.
     version: Option<i64>,
 }
@@ -175,7 +179,8 @@ pub(crate) struct ApiKeyRequest {
     #[schema(example = "shop")]
     name: Option<String>,
     /// What it may do: `send` (hand over, cancel, retry), `read`, `manage` (accounts, batches, suppressions,
-    /// templates, recipients, signing keys). All three when absent.
+    /// templates, recipients, signing keys), and `read:content` (bodies, where the tenant guards them). The
+    /// first three when absent.
     #[schema(nullable = false, example = json!(["send", "read"]))]
     scopes: Option<Vec<String>>,
     /// When it expires: RFC 3339 or Unix seconds.

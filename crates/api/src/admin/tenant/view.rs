@@ -72,6 +72,8 @@ pub(crate) struct TenantView {
     allowed_senders: Vec<AddressPattern>,
     /// Whether `Reply-To` must be one of them, too.
     bind_reply_to: bool,
+    /// Whether reading bodies takes the right `read:content`, beside `read`.
+    guard_content: bool,
     /// Increases with each change.
     version: i64,
     /// When it was created.
@@ -193,6 +195,7 @@ impl TenantView {
             on_doubt: settings.on_doubt,
             allowed_senders: settings.allowed_senders,
             bind_reply_to: settings.bind_reply_to,
+            guard_content: settings.guard_content,
             version: tenant.version,
             created_at: tenant.created_at,
             updated_at: tenant.updated_at,

@@ -1,8 +1,10 @@
 //! `GET /v1/messages/{id}/explain`: what a message waits for, and when it will be sent.
 
 use axum::{Json, extract::State};
-use postway_domain::{MessageState as Stands, MessageStatus, Time, message::ScheduleReason};
-use serde::Serialize;
+use postway_domain::{
+    EventKind, MessageEvent, MessageState as Stands, MessageStatus, Time, message::ScheduleReason,
+};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
@@ -31,6 +33,24 @@ pub(crate) struct MessageExplanation {
     /// When it will be sent, if that is known.
     #[schema(value_type = Option<String>, format = DateTime)]
     next_at: Option<Time>,
+    /// What an operator last did to it, if one did something.
+    acted: Option<OperatorActView>,
+}
+
+/// What an operator last did to a message.
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = OperatorAct)]
+pub(crate) struct OperatorActView {
+    /// Who: `admin`, `user:` and a name, or `key:` and an id; absent where an older version did not note it.
+    #[schema(example = "user:ada")]
+    actor: Option<String>,
+    /// When.
+    #[schema(value_type = String, format = DateTime)]
+    at: Time,
+    /// What happened to the message.
+    #[serde(rename = "type")]
+    #[schema(value_type = String, example = "cancelled")]
+    kind: EventKind,
 }
 
 /// Explain what a message waits for
@@ -50,13 +70,14 @@ pub(crate) async fn explain(
     caller: Reader,
     MessagePathId(id): MessagePathId,
 ) -> Result<Json<MessageExplanation>, ApiError> {
-    let message = find(&app, &caller.tenant, &id).await?.summary;
+    let record = find(&app, &caller.tenant, &id).await?;
+    let (message, acted) = (record.summary, last_act(&record.events));
     let (status, now) = (message.state.status(), app.clock.now());
     // While it is being transmitted, or after its end, nothing blocks it. The end has its reason.
     if status.is_final() || status == MessageStatus::Sending {
         let error = message.error.as_deref().map(FailureView::read);
         let reason = reason(message.state, error.as_ref());
-        return Ok(Json(MessageExplanation { status, reason, gates: Vec::new(), next_at: None }));
+        return Ok(Json(MessageExplanation { status, reason, gates: Vec::new(), next_at: None, acted }));
     }
     let gates = BlockerFacts::about(&app, &message, now).await?.gates(&message, now);
     let next_at = next_at(&gates, message.due_at);
@@ -65,7 +86,27 @@ pub(crate) async fn explain(
         reason: progress(message.state).map(str::to_owned),
         gates,
         next_at,
+        acted,
     }))
+}
+
+/// The data of an event that an operator caused.
+#[derive(Deserialize)]
+struct OperatorEventData {
+    by: String,
+    #[serde(default)]
+    actor: Option<String>,
+}
+
+fn last_act(events: &[MessageEvent]) -> Option<OperatorActView> {
+    events.iter().rev().find_map(|event| {
+        let data: OperatorEventData = serde_json::from_str(event.data.as_deref()?).ok()?;
+        (data.by == "operator").then_some(OperatorActView {
+            actor: data.actor,
+            at: event.at,
+            kind: event.kind,
+        })
+    })
 }
 
 /// What happens to a message that is not composed yet.
@@ -100,6 +141,25 @@ mod tests {
 
     fn gate(until: Option<i64>) -> MessageBlocker {
         MessageBlocker { gate: "limit", reason: String::new(), until: until.map(Time::from_millis) }
+    }
+
+    #[test]
+    fn who_acted_last_is_told() {
+        let event = |seq, kind, data: &str| MessageEvent {
+            seq,
+            at: Time::from_millis(seq),
+            kind,
+            data: Some(data.to_owned()),
+        };
+        let events = [
+            event(1, EventKind::Replayed, r#"{"by":"operator","actor":"user:ada"}"#),
+            event(2, EventKind::Sending, r#"{"account":"relay"}"#),
+        ];
+        let act = last_act(&events).unwrap();
+        assert_eq!((act.actor.as_deref(), act.kind), (Some("user:ada"), EventKind::Replayed));
+        let older = [event(1, EventKind::Cancelled, r#"{"by":"operator","request_id":"r"}"#)];
+        assert_eq!(last_act(&older).unwrap().actor, None);
+        assert_eq!(last_act(&events[1..]), None);
     }
 
     #[test]
