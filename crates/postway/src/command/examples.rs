@@ -80,6 +80,16 @@ Examples:
   postway tenants update acme --default-account relay-1 --weight 50
   postway --tenant acme messages list";
 
+/// `postway users`.
+pub const USERS: &str = "These need the admin key.
+
+Examples:
+  postway users create ada --role operator --for acme
+  postway users create root --role admin --all-tenants
+  postway users update ada --role viewer
+  postway users sessions ada --end
+  postway users invite ada";
+
 /// `postway outbox`.
 pub const OUTBOX: &str = "Examples:
   postway outbox install --database postgres://app:secret@db.example.com/shop

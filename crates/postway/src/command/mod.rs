@@ -6,6 +6,7 @@
 
 mod accounts;
 mod audit;
+mod audit_chain;
 mod authorize;
 mod backup;
 mod batches;
@@ -43,6 +44,7 @@ mod template_files;
 mod templates;
 mod tenants;
 mod top;
+mod users;
 mod views;
 mod webhooks;
 
@@ -154,7 +156,10 @@ enum PostwayCommand {
     /// Create, change, suspend and delete tenants and their keys
     #[command(subcommand, after_help = examples::TENANTS)]
     Tenants(Box<tenants::TenantsCommand>),
-    /// Show who changed what
+    /// Create, invite, change and delete users: the people who operate the gateway
+    #[command(subcommand, after_help = examples::USERS)]
+    Users(users::UsersCommand),
+    /// Show who changed what, follow it, and check that nothing of it was removed
     Audit(audit::AuditArgs),
     /// Show the processes that share the database
     Nodes,
@@ -277,6 +282,7 @@ impl CommandLine {
             PostwayCommand::Inbound(command) => inbound::run(&context, command).await,
             PostwayCommand::Events(args) => events::run(&context, args).await,
             PostwayCommand::Tenants(command) => tenants::run(&context, *command).await,
+            PostwayCommand::Users(command) => users::run(&context, command).await,
             PostwayCommand::Audit(args) => audit::run(&context, args).await,
             PostwayCommand::Nodes => nodes::run(&context).await,
             PostwayCommand::Outbox(command) => outbox::run(&context, command).await,

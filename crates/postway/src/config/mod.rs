@@ -14,6 +14,7 @@ mod keys;
 mod layers;
 mod log;
 mod network;
+mod oidc;
 mod outbox;
 mod pec;
 mod print;
@@ -37,6 +38,7 @@ pub use http::HttpSection;
 pub use keys::ConfigSecret;
 pub use log::{LogFormat, LogSection};
 pub use network::NetworkPrefix;
+pub use oidc::OidcSection;
 pub use pec::PecSection;
 pub use retention::RetentionSection;
 pub use smtp::SmtpSection;
@@ -81,6 +83,8 @@ pub struct ServerConfig {
     pub outbox: Vec<OutboxSource>,
     /// `[http]`
     pub http: HttpSection,
+    /// `[oidc]`, where an issuer is set
+    pub oidc: Option<OidcSection>,
     /// `[compat]`
     pub compat: CompatConfig,
     /// `[dispatch]`
@@ -167,6 +171,7 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
     let pec = PecSection::read(layers);
     let outbox = outbox::read(layers);
     let http = HttpSection::read(layers);
+    let oidc = OidcSection::read(layers, public_url.as_ref().and_then(|url| url.as_deref()));
     let compat = compat::read(layers);
     let dispatch = DispatchSection::read(layers);
     let retention = RetentionSection::read(layers);
@@ -187,6 +192,7 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
         pec: pec?,
         outbox: outbox?,
         http: http?,
+        oidc: oidc?,
         compat: compat?,
         dispatch: dispatch?,
         retention: retention?,

@@ -20,7 +20,7 @@ use super::{
     open::{OpenListeners, OpenedStore},
     outboxes::OutboxSources,
     probes::{IncomingProbe, OutgoingProbe},
-    process_stats,
+    process_stats, sign_in_provider,
     telemetry::MetricsHandles,
 };
 use crate::{
@@ -135,6 +135,10 @@ pub fn build(
             secret_key: secret_key.clone(),
         }),
         inbound: Arc::new(IncomingProbe { store: store.clone(), source: imap() }),
+        provider: config
+            .oidc
+            .as_ref()
+            .map(|section| Arc::new(sign_in_provider::build(section, &guard, clock.clone()))),
         report_retention: config.retention.reported,
         compat: config.compat.clone(),
     });

@@ -21,6 +21,7 @@ mod process_stats;
 mod secret_check;
 mod self_signed;
 pub mod shutdown;
+mod sign_in_provider;
 mod start;
 mod submission;
 mod suspend_all;

@@ -225,6 +225,7 @@ fn describe() {
         "Log lines that were dropped because the log was not read"
     );
     describe_counter!("postway_keys_refused_total", "Keys that were refused, by outcome");
+    describe_counter!("postway_sign_ins_total", "Sign-ins of people, by way and outcome");
     describe_counter!(
         "postway_notifications_total",
         "Notifications that were settled or put off, by outcome"

@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, Contact, DkimKey, InboundRule, Incarnation, KeyDigest,
     KnownRecipient, LimitSpan, MailStream, MessageEvent, MessageStatus, MessageUid, RecipientId,
-    RecipientKey, Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
-    id::{AuditId, BatchCode, ContactId, MailboxId, RuleId, SessionId, StreamId, SubscriberId},
+    RecipientKey, Subscriber, Template, TemplateName, Tenant, TenantId, Time, User, UserName, WatchedMailbox,
+    id::{AuditId, BatchCode, ContactId, MailboxId, RuleId, SessionId, StreamId, SubscriberId, UserId},
     oauth::{OAuthOwner, OAuthState},
 };
 use postway_store::{
-    BlobNameStore, CatalogueStore, DirectoryStore, InboundStore, NodeStore, OperationStore, PreparationStore,
-    Read, ReportStore, RetentionStore, StoreError, StreamStore, record::*,
+    BlobNameStore, CatalogueStore, DirectoryStore, InboundStore, NodeStore, OperationStore, PeopleStore,
+    PreparationStore, Read, ReportStore, RetentionStore, StoreError, StreamStore, record::*,
 };
 
 use super::FaultyStore;
@@ -50,6 +50,14 @@ pass! {
         scoped_suppressions(filter: &ScopeFilter, after: Option<&SuppressionScope>, limit: u32) -> Vec<ScopedSuppression>;
         scoped_suppression(scope: &SuppressionScope) -> Option<ScopedSuppression>;
         decide(decision: ReaderDecision) -> ChangeResult;
+    }
+    PeopleStore {
+        user(key: &UserKey) -> Option<User>;
+        users(after: Option<&UserName>, limit: u32) -> Vec<User>;
+        user_session(id: SessionId) -> Option<UserSession>;
+        user_sessions(user: UserId) -> Vec<UserSession>;
+        audit_lines(after: i64, limit: u32) -> Vec<AuditLine>;
+        audit_head() -> AuditHead;
     }
     CatalogueStore {
         template(tenant: &TenantId, name: &TemplateName, version: Option<i64>) -> Option<Template>;
