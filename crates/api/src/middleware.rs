@@ -35,7 +35,7 @@ pub(crate) async fn observe(
     next: Next,
 ) -> Response {
     let started = Instant::now();
-    let id = RequestId::from_headers(request.headers(), &*clock);
+    let id = RequestId::from_headers(request.headers(), &*clock).from_client(request.extensions().get());
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     request.extensions_mut().insert(id.clone());
@@ -54,9 +54,24 @@ pub(crate) async fn observe(
 /// Checks that run before every handler. `/v1/tenants` and everything below it needs the admin key, whether
 /// the path exists or not, so that other keys cannot probe which tenants exist. A call without query
 /// parameters refuses any, so that a misspelt one is not silently ignored. What the body takes of the body
-/// budget is held until the answer exists, and what the answer takes until it is written.
+/// budget is held until the answer exists, and what the answer takes until it is written. Before all that the
+/// limits of the client's address are looked at; those of its key follow when it is known.
 pub(crate) async fn authorize(State(app): State<SharedState>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
+    let ticket = match app.door_limits.begin(&mut parts) {
+        Ok(ticket) => ticket,
+        Err(refused) => return *refused,
+    };
+    match ticket {
+        None => authorize_counted(app, parts, body, next).await,
+        Some(ticket) => {
+            let body = ticket.count_body(body);
+            ticket.report(authorize_counted(app, parts, body, next).await)
+        }
+    }
+}
+
+async fn authorize_counted(app: SharedState, mut parts: Parts, body: Body, next: Next) -> Response {
     let share = app.body_budget.share();
     let changes_nothing = parts.method.is_safe();
     parts.extensions.insert(share.clone());

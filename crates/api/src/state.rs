@@ -16,6 +16,7 @@ use crate::{
     compat::CompatConfig,
     http::body_budget::BodyBudget,
     inbound::mailbox::probe::InboundProbe,
+    limit::{DoorLimits, RequestLimits},
     message::feed::WaitingReaders,
     observe::metrics::MetricsAccess,
     outgoing::account::{probe::AccountProbe, unopened::UnopenedSecrets},
@@ -51,6 +52,8 @@ pub struct ApiState {
     pub compat: CompatConfig,
     /// How long reported messages are kept when their tenant sets nothing.
     pub report_retention: Duration,
+    /// What keys and addresses may ask for.
+    pub limits: RequestLimits,
 }
 
 /// The state as handlers see it: [`ApiState`] and the caches of this crate.
@@ -74,6 +77,7 @@ pub(crate) struct AppState {
     pub(crate) verify_rate_limit: VerifyRateLimit,
     pub(crate) reader_rate_limit: ReaderRateLimit,
     pub(crate) body_budget: BodyBudget,
+    pub(crate) door_limits: Arc<DoorLimits>,
     tenants: KnownTenants,
 }
 
@@ -95,10 +99,12 @@ impl AppState {
             outbox,
             inbound,
             report_retention,
+            limits,
             ..
         } = state;
         let (key_cache, tenants) = (KeyCache::default(), KnownTenants::default());
         let body_budget = BodyBudget::for_bodies_of(door.limits().request_bytes_max);
+        let door_limits = Arc::new(DoorLimits::new(limits, roster.clone()));
         Self {
             store,
             door,
@@ -119,6 +125,7 @@ impl AppState {
             verify_rate_limit: VerifyRateLimit::default(),
             reader_rate_limit: ReaderRateLimit::default(),
             body_budget,
+            door_limits,
             tenants,
         }
     }

@@ -26,7 +26,7 @@ pub use inbound::{rule, watched_mailbox as mailbox};
 pub use limit::{destination, fairness};
 pub use message::{dsn, event, lane, retry, verp};
 pub use subscriber::webhook_form;
-pub use tenant::{contact, known_recipient, stream, template};
+pub use tenant::{contact, known_recipient, quota, stream, template};
 pub use time::spoken_time;
 
 pub use account::{Account, AccountKind, AccountSettings, RelayTlsMode, SesAccount};

@@ -18,7 +18,7 @@ use postway_store::{
     record::{AuditEntry, DirectoryChange},
 };
 use serde::Serialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 use utoipa::ToSchema;
 
 use crate::{
@@ -67,6 +67,17 @@ impl AppState {
         detail: Option<Value>,
     ) -> AuditEntry {
         let at = self.clock.now();
+        // Where it came from, as the listener knows it: behind a trusted proxy, the client.
+        let detail = match request_id.client() {
+            None => detail,
+            Some(client) => {
+                let mut detail = detail.unwrap_or_else(|| json!({}));
+                if let Value::Object(fields) = &mut detail {
+                    fields.insert("client".to_owned(), json!(client.to_string()));
+                }
+                Some(detail)
+            }
+        };
         AuditEntry {
             id: self.audit_ids.next(at),
             at,
@@ -110,7 +121,7 @@ pub(crate) struct AuditView {
     target: String,
     /// The id of the request.
     request_id: Option<String>,
-    /// Further data; never a secret.
+    /// Further data, and as `client` the address that the request came from; never a secret.
     #[schema(value_type = Option<Object>)]
     detail: Option<Box<RawValue>>,
 }

@@ -34,6 +34,7 @@ pub(crate) use self::key_cache::{KeyCache, KeyLookupError};
 pub use self::key_check::{KeyCheck, KeyDenied};
 use crate::{
     http::{body_budget::RequestShare, error::ApiError, origin::RequestOrigin},
+    limit,
     state::{AppState, SharedState},
 };
 
@@ -275,7 +276,11 @@ fn check_network(who: AuthenticatedKey, parts: &Parts) -> Result<AuthenticatedKe
         AuthenticatedKey::Key(key) if !key.allows(from) => {
             Err(ApiError::forbidden("this key may not be used from your address (its allow_ips)"))
         }
-        who => Ok(who),
+        AuthenticatedKey::Key(key) => {
+            limit::count_key(parts, &key.id)?;
+            Ok(AuthenticatedKey::Key(key))
+        }
+        AuthenticatedKey::Admin => Ok(AuthenticatedKey::Admin),
     }
 }
 

@@ -182,6 +182,13 @@ impl ApiError {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
     }
 
+    /// 429: the caller asks too often, or for too much, and may try again after this many seconds.
+    pub(crate) fn too_many_until(message: impl Into<String>, seconds: u64) -> Self {
+        let mut error = Self::too_many(message);
+        error.0.retry_after_s = Some(seconds.max(1));
+        error
+    }
+
     /// 429: the caller's address sent too many wrong keys; `wait` is the time until the next one is checked.
     pub(crate) fn too_many_wrong_keys(wait: Duration) -> Self {
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
@@ -329,6 +336,7 @@ impl From<Refusal> for ApiError {
             Refusal::Conflict { message } => Self::conflict(message),
             Refusal::TooLarge { message } => Self::too_large(message),
             Refusal::Busy { message } => Self::busy(message),
+            Refusal::OverQuota { message, retry_after_s } => Self::too_many_until(message, retry_after_s),
             Refusal::Unavailable(error) => error.into(),
         }
     }

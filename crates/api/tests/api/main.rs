@@ -19,6 +19,7 @@ mod inbound;
 mod isolation;
 mod isolation_doors;
 mod json_schema;
+mod limits;
 mod mailbox;
 mod memory;
 mod moved;

@@ -13,7 +13,7 @@ use axum::{
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use postway_api::{
     AccountProbe, AdminKey, ApiState, CompatConfig, InboundProbe, MailboxStep, MetricsAccess, MetricsKey,
-    ProbeStep, RuleTrial, WebhookTest,
+    ProbeStep, RequestLimits, RuleTrial, WebhookTest,
 };
 use postway_domain::{
     Account, AccountLimits, AccountSettings, Clock, EventKind, Incarnation, Lane, LeaseToken,
@@ -187,14 +187,22 @@ impl Api {
             assert!(store.create_account(sandbox(tenant, clock.now())).await.unwrap());
             store.set_default_account(&tenant.parse().unwrap(), &"sandbox".parse().unwrap()).await.unwrap();
         }
-        Self::on(store, clock, secret_key, compat, None)
+        Self::on(store, clock, secret_key, compat, None, RequestLimits::default())
+    }
+
+    /// Another door to the same store, with limits.
+    pub fn limited(&self, limits: RequestLimits) -> Self {
+        let secret_key = SecretKey::from_bytes(&[7; 32]).unwrap();
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        Self::on(store, clock, secret_key, CompatConfig::default(), None, limits)
     }
 
     /// Another node with the same database, and a key for metrics where one is given.
     pub fn beside(&self, metrics_key: Option<&str>) -> Self {
         let secret_key = SecretKey::from_bytes(&[7; 32]).unwrap();
         let metrics_key = metrics_key.map(MetricsKey::new);
-        Self::on(self.store.clone(), self.clock.clone(), secret_key, CompatConfig::default(), metrics_key)
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        Self::on(store, clock, secret_key, CompatConfig::default(), metrics_key, RequestLimits::default())
     }
 
     fn on(
@@ -203,6 +211,7 @@ impl Api {
         secret_key: SecretKey,
         compat: CompatConfig,
         metrics_key: Option<MetricsKey>,
+        request_limits: RequestLimits,
     ) -> Self {
         let recorder = PrometheusBuilder::new().build_recorder();
         let secret_key = Arc::new(secret_key);
@@ -235,6 +244,7 @@ impl Api {
             inbound: Arc::new(Trials),
             compat,
             report_retention: std::time::Duration::from_secs(604_800),
+            limits: request_limits,
         };
         Self { router: postway_api::router(state), store, clock, recorder }
     }

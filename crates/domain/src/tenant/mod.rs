@@ -2,6 +2,7 @@
 
 pub mod contact;
 pub mod known_recipient;
+pub mod quota;
 mod retention;
 pub mod stream;
 pub mod template;
@@ -15,6 +16,7 @@ use crate::{
         secret::SealedSecret,
     },
     message::OnDoubt,
+    tenant::quota::DailyQuota,
     time::Time,
 };
 
@@ -68,6 +70,9 @@ pub struct TenantSettings {
     /// Whether `Reply-To` must be an allowed sender, too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub bind_reply_to: bool,
+    /// How much mail it may hand over in a day.
+    #[serde(skip_serializing_if = "DailyQuota::is_unlimited")]
+    pub daily_quota: DailyQuota,
 }
 
 impl Default for TenantSettings {
@@ -92,6 +97,7 @@ impl Default for TenantSettings {
             on_doubt: None,
             allowed_senders: Vec::new(),
             bind_reply_to: false,
+            daily_quota: DailyQuota::default(),
         }
     }
 }
@@ -257,6 +263,7 @@ impl TenantSettings {
             wrong.push(("weight", format!("must be between 1 and {}", Self::WEIGHT_MAX)));
         }
         wrong.extend(self.check_retention());
+        wrong.extend(self.daily_quota.check());
         for (field, limit) in [
             ("content.subject_chars", self.content.subject_chars),
             ("content.html_bytes", self.content.html_bytes),

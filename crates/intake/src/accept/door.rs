@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use postway_domain::{Clock, TenantId, secret::SecretKey};
+use postway_domain::{Clock, TenantId, Time, secret::SecretKey};
 use postway_net::http::HttpClient;
 use postway_store::{
     Store, StoreError,
@@ -73,16 +73,18 @@ impl Door {
     pub fn new(parts: DoorParts) -> Self {
         let DoorParts { store, depot, clock, secret_key, http, fetch, limits, mail_domain, public_url } =
             parts;
+        let lookup = MessageLookup::new(Arc::clone(&store), Arc::clone(&secret_key));
         Self {
             heavy: HeavyWork::default(),
-            lookup: MessageLookup::new(Arc::clone(&store), Arc::clone(&secret_key)),
             builder: MailBuilder::new(mail_domain, public_url, &secret_key),
             writer: MessageWriter::new(
                 Arc::clone(&store),
                 Arc::clone(&clock),
                 Arc::clone(&depot),
                 limits.inline_bytes_max,
+                Arc::clone(&lookup.settings),
             ),
+            lookup,
             fetcher: FileFetcher::new(http, fetch, Arc::clone(&clock)),
             fetch_slots: FetchSlots::default(),
             link_key: FileLinkKey::new(&secret_key),
@@ -92,6 +94,11 @@ impl Door {
             depot,
             limits,
         }
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> Time {
+        self.clock.now()
     }
 
     /// The limits of what this door accepts.

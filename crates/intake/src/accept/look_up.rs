@@ -66,14 +66,14 @@ pub(crate) struct SettledChoices {
 /// Looks up what requests refer to, through the caches.
 pub(crate) struct MessageLookup {
     store: Arc<dyn Store>,
-    pub(crate) settings: SettingsCache,
+    pub(crate) settings: Arc<SettingsCache>,
     pub(crate) templates: TemplateCache,
 }
 
 impl MessageLookup {
     pub(crate) fn new(store: Arc<dyn Store>, secret_key: Arc<SecretKey>) -> Self {
         Self {
-            settings: SettingsCache::new(Arc::clone(&store), secret_key),
+            settings: Arc::new(SettingsCache::new(Arc::clone(&store), secret_key)),
             templates: TemplateCache::new(Arc::clone(&store)),
             store,
         }

@@ -9,6 +9,7 @@ pub(crate) mod blocked;
 pub(crate) mod deleted_recipients;
 pub(crate) mod keys;
 pub(crate) mod oauth;
+pub(crate) mod quotas;
 pub(crate) mod scoped_suppressions;
 pub(crate) mod sessions;
 pub(crate) mod streams;

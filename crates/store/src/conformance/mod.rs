@@ -43,6 +43,7 @@ pub mod permits;
 pub mod preparation;
 pub mod proofs;
 pub mod property;
+pub mod quotas;
 pub mod read;
 pub mod recipients;
 pub mod replays;

@@ -336,6 +336,12 @@ macro_rules! conformance_tests {
                 tokens_are_written_by_whoever_knows_the_last_version
                 tokens_go_with_their_account_mailbox_or_tenant
             }
+            quotas {
+                a_quota_is_leased_until_it_is_used_up
+                of_many_nodes_none_leases_more_than_there_is
+                a_warning_is_recorded_once_a_day_and_level
+                days_long_past_are_forgotten
+            }
             sessions {
                 a_session_is_ended_once_and_alone
                 an_ended_session_is_forgotten_when_its_time_is_over

@@ -1,11 +1,11 @@
 //! Changes of the directory: which folder makes each, and which subsystem must be woken after it.
 
-use postway_domain::oauth::OAuthOwner;
+use postway_domain::{oauth::OAuthOwner, quota::QuotaDay};
 
 use crate::{
     admin::{
-        accounts, audit, keys, oauth, scoped_suppressions, sessions, streams, suppressions, suspensions,
-        tenants,
+        accounts, audit, keys, oauth, quotas, scoped_suppressions, sessions, streams, suppressions,
+        suspensions, tenants,
     },
     content::{dkim_keys, links, recipients, templates},
     error::StoreError,
@@ -120,6 +120,7 @@ pub(crate) async fn change(
             suppressions::forget(session, *now).await?;
             scoped_suppressions::forget(session, *now).await?;
             sessions::forget(session, *now).await?;
+            quotas::forget(session, QuotaDay::of(*now)).await?;
             links::forget(session, *now).await?
         }
         DirectoryChange::ForgetUse(now, limit) => rate_limit::forget(session, *now, *limit).await?,
@@ -133,6 +134,10 @@ pub(crate) async fn change(
         DirectoryChange::ShiftUse(now, by_ms) => rate_limit::shift(session, *now, *by_ms).await?,
         DirectoryChange::RedateUse(now) => rate_limit::redate(session, *now).await?,
         DirectoryChange::RenewPermit(permit, now) => rate_limit::renew(session, permit, *now).await?,
+        DirectoryChange::LeaseQuota(lease) => quotas::lease(session, lease).await?,
+        DirectoryChange::WarnOfQuota(tenant, day, level) => {
+            quotas::warn(session, tenant, *day, *level).await?
+        }
     };
     if changed == ChangeResult::Done {
         after.woken.extend(woken_by(change));

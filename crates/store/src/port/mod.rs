@@ -16,6 +16,7 @@ use postway_domain::{
     MessageStatus, MessageUid, RecipientId, RecipientKey, Template, TemplateName, Tenant, TenantId, Time,
     id::{AuditId, BatchCode, SessionId},
     oauth::{OAuthOwner, OAuthState},
+    quota::QuotaDay,
 };
 
 pub use inbound::InboundStore;
@@ -29,8 +30,8 @@ use crate::{
         Acceptance, AccountGate, AccountKey, AuditEntry, BatchRecord, BlobName, ChangeResult, ClaimRequest,
         ClaimedMessage, DedupKind, DirectoryChange, FileLink, LimitUse, MessageBrief, MessageChange,
         MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, MessageSummary, NewMessage,
-        OpenCircuit, PreparationState, PrepareRequest, QueueState, QueueStats, SendingRate, StalledMessage,
-        StoreSpace, StoredBody, SuppressionRecord, SuspensionRecord, ToPrepare, WireCommit,
+        OpenCircuit, PreparationState, PrepareRequest, QueueState, QueueStats, QuotaUse, SendingRate,
+        StalledMessage, StoreSpace, StoredBody, SuppressionRecord, SuspensionRecord, ToPrepare, WireCommit,
     },
     sql::durability::DurabilityRisk,
 };
@@ -295,6 +296,9 @@ pub trait DirectoryStore: Send + Sync {
 
     /// Whether this session was ended before its time.
     async fn is_session_ended(&self, id: SessionId) -> Result<bool, StoreError>;
+
+    /// What is leased of a tenant's daily quota.
+    async fn quota_use(&self, tenant: &TenantId, day: QuotaDay) -> Result<QuotaUse, StoreError>;
 
     /// The OAuth tokens of an account or a mailbox.
     async fn oauth_state(&self, owner: &OAuthOwner) -> Result<Option<OAuthState>, StoreError>;

@@ -5,6 +5,7 @@ use postway_domain::{
     Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
     id::{AuditId, BatchCode, ContactId, RuleId, SessionId, StreamId, SubscriberId},
     oauth::OAuthState,
+    quota::{DailyQuota, MailAmount, QuotaDay},
     secret::SealedSecret,
 };
 
@@ -153,6 +154,33 @@ pub enum DirectoryChange {
     /// Moves the debit of an unused permit to this time. [`ChangeResult::Stale`] if it does not count any
     /// more.
     RenewPermit(SendingPermit, Time),
+    /// Leases a part of a tenant's daily quota; [`ChangeResult::Stale`] if there is not that much left.
+    LeaseQuota(QuotaLease),
+    /// Records that a tenant's use of its quota on this day has reached a level, in per cent;
+    /// [`ChangeResult::Already`] if that was recorded.
+    WarnOfQuota(TenantId, QuotaDay, u8),
+}
+
+/// A part of a daily quota that a node wants for itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaLease {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The day.
+    pub day: QuotaDay,
+    /// How much.
+    pub amount: MailAmount,
+    /// The whole quota.
+    pub quota: DailyQuota,
+}
+
+/// What is leased of a tenant's daily quota.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuotaUse {
+    /// By all nodes together.
+    pub used: MailAmount,
+    /// The highest level that was warned of, in per cent.
+    pub warned: u8,
 }
 
 /// The result of a change.

@@ -26,8 +26,8 @@ pub use claim::{
     SendingPermit, StalledMessage,
 };
 pub use directory::{
-    AccountGate, AuditEntry, BatchRecord, ChangeResult, DirectoryChange, LimitUse, OpenCircuit,
-    SuppressionReason, SuppressionRecord, SuspensionRecord, SuspensionScope,
+    AccountGate, AuditEntry, BatchRecord, ChangeResult, DirectoryChange, LimitUse, OpenCircuit, QuotaLease,
+    QuotaUse, SuppressionReason, SuppressionRecord, SuspensionRecord, SuspensionScope,
 };
 pub use disk_space::StoreSpace;
 pub use inbound::{

@@ -72,7 +72,8 @@ static OF_TENANT_MANY: [(SqlText, MultiRow); 11] = [
         MultiRow::new("DELETE FROM contact WHERE tenant = ? AND id IN (", 1, ")"),
     ),
 ];
-const OF_TENANT: [SqlText; 15] = [
+const OF_TENANT: [SqlText; 16] = [
+    SqlText::same("DELETE FROM quota_use WHERE tenant = ?"),
     SqlText::same("DELETE FROM stream WHERE tenant = ?"),
     SqlText::same("DELETE FROM oauth_state WHERE tenant = ?"),
     SqlText::same("DELETE FROM pace WHERE tenant = ?"),

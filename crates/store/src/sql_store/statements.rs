@@ -24,6 +24,7 @@ pub(crate) fn statements() -> Vec<SqlText> {
         oauth::STATEMENTS,
         suspensions::STATEMENTS,
         scoped_suppressions::STATEMENTS,
+        quotas::STATEMENTS,
         sessions::STATEMENTS,
         streams::STATEMENTS,
         suppressions::STATEMENTS,

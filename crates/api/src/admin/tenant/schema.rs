@@ -82,8 +82,24 @@ pub(crate) struct TenantRequest {
     /// Whether `Reply-To` must be one of them, too.
     #[schema(default = false)]
     bind_reply_to: Option<bool>,
+    /// How much mail it may hand over in a day of UTC, whichever way; any amount when absent.
+    daily_quota: Option<DailyQuotaRequest>,
     /// With `PATCH`: change only if the tenant still has this version.
     version: Option<i64>,
+}
+
+/// How much mail a tenant may hand over in a day of UTC.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DailyQuotaRequest {
+    /// Messages.
+    #[schema(example = 100_000, minimum = 1, maximum = 9_007_199_254_740_992_u64)]
+    messages: Option<u64>,
+    /// Bytes of mail.
+    #[schema(example = 1_000_000_000, minimum = 1, maximum = 9_007_199_254_740_992_u64)]
+    bytes: Option<u64>,
+    /// Recipients.
+    #[schema(example = 500_000, minimum = 1, maximum = 9_007_199_254_740_992_u64)]
+    recipients: Option<u64>,
 }
 
 /// Limits of composed mail.

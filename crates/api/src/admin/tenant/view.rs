@@ -4,6 +4,7 @@ use postway_domain::{
     Tenant, Time,
     address_pattern::AddressPattern,
     message::OnDoubt,
+    quota::DailyQuota,
     tenant::{CallbackForm, LargeFilePolicy, RemoteAuth, RemoteService},
 };
 use serde::Serialize;
@@ -72,6 +73,8 @@ pub(crate) struct TenantView {
     allowed_senders: Vec<AddressPattern>,
     /// Whether `Reply-To` must be one of them, too.
     bind_reply_to: bool,
+    /// How much mail it may hand over in a day of UTC; null means any amount.
+    daily_quota: DailyQuotaView,
     /// Increases with each change.
     version: i64,
     /// When it was created.
@@ -150,6 +153,25 @@ pub(crate) struct TenantList {
     pub(crate) next_cursor: Option<String>,
 }
 
+/// How much mail a tenant may hand over in a day of UTC.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DailyQuota)]
+pub(crate) struct DailyQuotaView {
+    /// Messages.
+    #[schema(example = 100_000)]
+    messages: Option<u64>,
+    /// Bytes of mail.
+    bytes: Option<u64>,
+    /// Recipients.
+    recipients: Option<u64>,
+}
+
+impl From<DailyQuota> for DailyQuotaView {
+    fn from(DailyQuota { messages, bytes, recipients }: DailyQuota) -> Self {
+        Self { messages, bytes, recipients }
+    }
+}
+
 impl TenantView {
     /// Its id.
     pub(crate) fn id(&self) -> &str {
@@ -193,6 +215,7 @@ impl TenantView {
             on_doubt: settings.on_doubt,
             allowed_senders: settings.allowed_senders,
             bind_reply_to: settings.bind_reply_to,
+            daily_quota: DailyQuotaView::from(settings.daily_quota),
             version: tenant.version,
             created_at: tenant.created_at,
             updated_at: tenant.updated_at,

@@ -9,6 +9,7 @@ use postway_domain::{
     RecipientKey, Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
     id::{AuditId, BatchCode, ContactId, MailboxId, RuleId, SessionId, StreamId, SubscriberId},
     oauth::{OAuthOwner, OAuthState},
+    quota::QuotaDay,
 };
 use postway_store::{
     BlobNameStore, CatalogueStore, DirectoryStore, InboundStore, NodeStore, OperationStore, PreparationStore,
@@ -80,6 +81,7 @@ pass! {
         key_by_id(id: &str) -> Option<ApiKey>;
         keys(tenant: &TenantId) -> Vec<ApiKey>;
         is_session_ended(id: SessionId) -> bool;
+        quota_use(tenant: &TenantId, day: QuotaDay) -> QuotaUse;
         oauth_state(owner: &OAuthOwner) -> Option<OAuthState>;
         oauth_states() -> Vec<OAuthState>;
         suspensions(tenant: &TenantId) -> Vec<SuspensionRecord>;

@@ -6,6 +6,7 @@ use postway_domain::{
     Account, AccountId, ApiKey, EmailAddress, KeyDigest, LimitSpan, Tenant, TenantId, Time,
     id::{AuditId, SessionId},
     oauth::{OAuthOwner, OAuthState},
+    quota::QuotaDay,
 };
 
 use super::{
@@ -13,10 +14,10 @@ use super::{
     tables::MemoryTables,
 };
 use crate::{
-    admin::{SuppressedAddresses, SuspensionGates},
+    admin::{SuppressedAddresses, SuspensionGates, quotas},
     record::{
-        AccountKey, AuditEntry, ChangeResult, DirectoryChange, OpenCircuit, SuppressionRecord,
-        SuspensionRecord, SuspensionScope,
+        AccountKey, AuditEntry, ChangeResult, DirectoryChange, OpenCircuit, QuotaLease, QuotaUse,
+        SuppressionRecord, SuspensionRecord, SuspensionScope,
     },
 };
 
@@ -34,6 +35,7 @@ pub(super) struct MemoryDirectory {
     pub(super) streams: StreamTable,
     circuits: BTreeMap<AccountKey, OpenCircuit>,
     audit: Vec<AuditEntry>,
+    pub(super) quotas: BTreeMap<(TenantId, QuotaDay), QuotaUse>,
     pub(super) spent: BTreeMap<(AccountKey, LimitSpan, i64), i64>,
 }
 
@@ -204,6 +206,22 @@ impl MemoryDirectory {
         }
     }
 
+    fn lease_quota(&mut self, lease: QuotaLease) -> ChangeResult {
+        let entry = self.quotas.entry((lease.tenant, lease.day)).or_default();
+        let total = entry.used.plus(lease.amount);
+        let fits = lease.quota.covers(total);
+        if fits {
+            entry.used = total;
+        }
+        done_if(fits, ChangeResult::Stale)
+    }
+
+    fn warn_of_quota(&mut self, tenant: TenantId, day: QuotaDay, level: u8) -> ChangeResult {
+        let found = self.quotas.get_mut(&(tenant, day)).filter(|found| found.warned < level);
+        let is_new = found.map(|found| found.warned = level).is_some();
+        done_if(is_new, ChangeResult::Already)
+    }
+
     fn touch(&mut self, used: Vec<(String, Time)>) -> ChangeResult {
         for (id, at) in used {
             for key in self.keys.iter_mut().filter(|key| key.id == id) {
@@ -363,6 +381,8 @@ impl MemoryTables {
                 directory.suppressions.retain(|_, one| one.expires_at.is_none_or(|at| at > now));
                 directory.scoped.forget(now);
                 directory.ended_sessions.retain(|_, ends_at| *ends_at > now);
+                let oldest = QuotaDay(QuotaDay::of(now).0 - quotas::DAYS_KEPT);
+                directory.quotas.retain(|(_, day), _| *day >= oldest);
                 ChangeResult::Done
             }
             DirectoryChange::ForgetUse(now, limit) => directory.forget_use(now, limit as usize),
@@ -374,6 +394,8 @@ impl MemoryTables {
             DirectoryChange::ShiftUse(now, by_ms) => self.directory.shift_use(now, by_ms),
             DirectoryChange::RedateUse(now) => self.directory.redate_use(now),
             DirectoryChange::RenewPermit(permit, now) => self.directory.renew(&permit, now),
+            DirectoryChange::LeaseQuota(lease) => directory.lease_quota(lease),
+            DirectoryChange::WarnOfQuota(tenant, day, level) => directory.warn_of_quota(tenant, day, level),
         }
     }
 
@@ -430,6 +452,7 @@ impl MemoryTables {
         directory.streams.forget_tenant(tenant);
         directory.circuits.retain(|key, _| key.tenant != *tenant);
         directory.spent.retain(|(key, ..), _| key.tenant != *tenant);
+        directory.quotas.retain(|(of, _), _| of != tenant);
         self.catalogue.forget_tenant(tenant);
         self.inbound.forget_tenant(tenant);
         self.reports.forget_tenant(tenant);

@@ -44,6 +44,7 @@ use postway_domain::{
     MessageStatus, MessageUid, Tenant, TenantId, Time,
     id::{AuditId, BatchCode, SessionId},
     oauth::{OAuthOwner, OAuthState},
+    quota::QuotaDay,
 };
 
 use self::tables::MemoryTables;
@@ -56,8 +57,8 @@ use crate::{
         Acceptance, AccountGate, AccountKey, AuditEntry, BatchRecord, ChangeResult, ClaimRequest,
         ClaimedMessage, DedupKind, DirectoryChange, DutyRecord, LimitUse, MessageBrief, MessageChange,
         MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, NewMessage, NodeBeat,
-        NodeRecord, OpenCircuit, PreparationResult, QueueState, QueueStats, SendingRate, StalledMessage,
-        StoredBody, SuppressionRecord, SuspensionRecord, WireCommit,
+        NodeRecord, OpenCircuit, PreparationResult, QueueState, QueueStats, QuotaUse, SendingRate,
+        StalledMessage, StoredBody, SuppressionRecord, SuspensionRecord, WireCommit,
     },
 };
 
@@ -333,6 +334,10 @@ impl DirectoryStore for MemoryStore {
 
     async fn oauth_states(&self) -> Result<Vec<OAuthState>, StoreError> {
         Ok(self.tables()?.directory.oauth.values().cloned().collect())
+    }
+
+    async fn quota_use(&self, tenant: &TenantId, day: QuotaDay) -> Result<QuotaUse, StoreError> {
+        Ok(self.tables()?.directory.quotas.get(&(tenant.clone(), day)).copied().unwrap_or_default())
     }
 
     async fn is_session_ended(&self, id: SessionId) -> Result<bool, StoreError> {

@@ -119,7 +119,8 @@ macro_rules! migrations {
         // and 16 are indexes. Before 15, only the first of the events that share a row is visible. Before 17,
         // mail would go to readers who left a stream, and the events about it cannot be read. Before 18, a
         // key could send from and to addresses it may not. Step 19 adds what older programs
-        // leave empty; mail that they accept is moved to lanes that newer ones find.
+        // leave empty; mail that they accept is moved to lanes that newer ones find. Step 25 adds
+        // a table that older programs do not know: they cannot read a tenant that has a daily quota.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -140,6 +141,7 @@ macro_rules! migrations {
             step!("00", 17, "streams", writable from 17),
             step!("00", 18, "key_restrictions", writable from 18),
             step!("00", 19, "idle_lanes", writable from 18),
+            step!("00", 25, "quota", writable from 18),
         ]
     }};
 }

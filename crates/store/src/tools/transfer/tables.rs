@@ -48,6 +48,11 @@ pub(super) static TABLES: &[CopiedTable] = &[
             text("restrictions"),
         ],
     ),
+    CopiedTable::new(
+        "quota_use",
+        2,
+        &[text("tenant"), int("day"), int("messages"), int("bytes"), int("recipients"), int("warned")],
+    ),
     CopiedTable::new("ended_session", 1, &[bytes("id"), int("ends_at")]),
     CopiedTable::new(
         "oauth_state",

@@ -6,6 +6,7 @@ use postway_domain::{
     RecipientId, RecipientKey, Template, TenantId,
     id::{AuditId, SessionId},
     message::AttemptOutcome,
+    quota::QuotaDay,
     secret::SealedSecret,
 };
 
@@ -225,6 +226,8 @@ async fn manage(store: &Shared) {
         DirectoryChange::TouchKeys(vec![("key-1".to_owned(), at(5))]),
         DirectoryChange::RevokeKey(OTHER_TENANT.parse().unwrap(), "key-2".to_owned(), at(6)),
         DirectoryChange::EndSession(SessionId::from_bytes([5; 16]), at(9_000_000)),
+        DirectoryChange::LeaseQuota(crate::conformance::quotas::lease(TENANT, 1, 7)),
+        DirectoryChange::WarnOfQuota(TENANT.parse().unwrap(), QuotaDay(1), 80),
         DirectoryChange::PutOAuthState(oauth::state(TENANT, 1, b"sealed \0 tokens"), None),
         DirectoryChange::OpenCircuit(circuit),
         DirectoryChange::Suppress(list.into()),
@@ -265,6 +268,7 @@ async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
         format!("{:?}", store.dkim_keys(Some(tenant), None).await.unwrap()),
         format!("{:?}", store.oauth_states().await.unwrap()),
         format!("{:?}", store.is_session_ended(SessionId::from_bytes([5; 16])).await.unwrap()),
+        format!("{:?}", store.quota_use(tenant, QuotaDay(1)).await.unwrap()),
     ];
     let deleted = RecipientKey::Id(RecipientId::from_bytes([8; 16]));
     lines.push(format!("{:?}", store.recipient(tenant, &deleted).await.unwrap()));
