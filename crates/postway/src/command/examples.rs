@@ -18,6 +18,24 @@ Examples:
   postway serve --hold          # on a restored backup: nothing is sent until `postway tenants activate`
   POSTWAY_DATA_DIR=/var/lib/postway POSTWAY_HTTP_LISTEN=127.0.0.1:9000 postway serve";
 
+/// `postway apply`.
+pub const APPLY: &str = "A folder has one file for each thing, in the words of the API:
+  settings/acme/tenant.toml
+  settings/acme/accounts/relay-1.toml    host, port, …; password_env = \"RELAY_PASSWORD\" or password_file = \"relay.pw\"
+  settings/acme/templates/welcome.toml, webhooks/crm.toml, mailboxes/…, rules/…, streams/…
+  settings/acme/keys/shop.toml           scopes, allow_ips, …; key_file = \"shop.key\" is where a new key is written
+A field that a file does not have stays as it is. Nothing is deleted unless --delete names its kind.
+
+Examples:
+  postway apply settings --dry-run
+  postway apply settings
+  postway apply settings --delete accounts,rules";
+
+/// `postway export`.
+pub const EXPORT: &str = "Examples:
+  postway export settings
+  postway export settings --tenant acme";
+
 /// `postway send`.
 pub const SEND: &str = "Examples:
   postway send --from 'Shop <shop@example.com>' --to ada@example.net --subject Hello --text 'Hi.' --wait

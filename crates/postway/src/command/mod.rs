@@ -5,6 +5,7 @@
 //! are hidden aliases.
 
 mod accounts;
+mod apply;
 mod audit;
 mod authorize;
 mod backup;
@@ -194,6 +195,12 @@ enum PostwayCommand {
     /// Install views into the database that show the tables of the systems you come from
     #[command(subcommand)]
     Views(views::ViewsCommand),
+    /// Make tenants, accounts, templates and the like as a folder of files says, and show the difference
+    #[command(after_help = examples::APPLY)]
+    Apply(apply::ApplyArgs),
+    /// Write tenants, accounts, templates and the like to a folder of files
+    #[command(after_help = examples::EXPORT)]
+    Export(apply::ExportArgs),
     /// Check or print the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -292,6 +299,8 @@ impl CommandLine {
             PostwayCommand::Migrate(command) => migrate::run(&context, command).await,
             PostwayCommand::Moving(command) => Box::pin(moving::run(&context, *command)).await,
             PostwayCommand::Views(command) => views::run(&context, command).await,
+            PostwayCommand::Apply(args) => apply::apply(&context, args).await,
+            PostwayCommand::Export(args) => apply::export(&context, args).await,
             PostwayCommand::Config(command) => config::run(&context, command),
             PostwayCommand::Completions(args) => completions::run(&context, &args),
         }

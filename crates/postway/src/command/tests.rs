@@ -32,6 +32,8 @@ fn the_documented_forms_parse() {
         "postway send --eml a.eml --from bounces@example.com --to b@example.net --send-at 1900000000",
         "postway send --from a@example.com --to b@example.net --template welcome --var name=Ada --sensitive",
         "postway sink --listen 127.0.0.1:2526",
+        "postway apply settings --dry-run --secrets --delete accounts,rules",
+        "postway export settings --tenant acme",
         "postway messages list @gmail.com smtp_550 --outcome bounced --held-by any --watch",
         "postway messages list --waiting --subject order --error-code smtp_550",
         "postway messages retry m-1 m-2 m-3",
