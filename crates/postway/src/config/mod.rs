@@ -12,6 +12,7 @@ mod error;
 mod http;
 mod keys;
 mod layers;
+mod limits;
 mod log;
 mod network;
 mod outbox;
@@ -23,6 +24,7 @@ mod smtp;
 mod telemetry;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod value;
 
 use std::ffi::OsString;
@@ -33,7 +35,7 @@ pub use content::{AttachmentsSection, SpoolSection, StorageSection};
 pub use database::DatabaseConfig;
 pub use dispatch::DispatchSection;
 pub use error::ConfigErrors;
-pub use http::HttpSection;
+pub use http::{ForwardedHeader, HttpSection};
 pub use keys::ConfigSecret;
 pub use log::{LogFormat, LogSection};
 pub use network::NetworkPrefix;
@@ -41,10 +43,11 @@ pub use pec::PecSection;
 pub use retention::RetentionSection;
 pub use smtp::SmtpSection;
 pub use telemetry::TelemetrySection;
+pub use tls::TlsSection;
 pub use value::ResolvedSetting;
 
 use layers::ConfigLayers;
-use postway_api::CompatConfig;
+use postway_api::{CompatConfig, RequestLimits};
 use postway_intake::outbox::OutboxSource;
 
 /// Read when no file is named, if it exists.
@@ -81,12 +84,16 @@ pub struct ServerConfig {
     pub outbox: Vec<OutboxSource>,
     /// `[http]`
     pub http: HttpSection,
+    /// `[limits]`
+    pub limits: RequestLimits,
     /// `[compat]`
     pub compat: CompatConfig,
     /// `[dispatch]`
     pub dispatch: DispatchSection,
     /// `[retention]`
     pub retention: RetentionSection,
+    /// `[tls]`
+    pub tls: TlsSection,
     /// `[smtp]`
     pub smtp: SmtpSection,
     /// `[log]`
@@ -167,10 +174,22 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
     let pec = PecSection::read(layers);
     let outbox = outbox::read(layers);
     let http = HttpSection::read(layers);
+    let limits = limits::read(layers);
     let compat = compat::read(layers);
     let dispatch = DispatchSection::read(layers);
     let retention = RetentionSection::read(layers);
-    let smtp = SmtpSection::read(layers);
+    let tls = TlsSection::read(layers);
+    let shared = tls.as_ref().and_then(|tls| tls.certificate.clone());
+    let smtp = SmtpSection::read(layers, shared.as_ref());
+    if let (Some(http), Some(None)) = (&http, tls.as_ref().map(|tls| &tls.certificate))
+        && http.tls_listen.is_some()
+    {
+        layers.warnings.push(
+            "http.tls_listen has no certificate (tls.certificate_file): it makes one of its own, which clients trust only \
+             if they are configured to"
+                .to_owned(),
+        );
+    }
     let log = LogSection::read(layers);
     let telemetry = TelemetrySection::read(layers);
     Some(ServerConfig {
@@ -187,9 +206,11 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
         pec: pec?,
         outbox: outbox?,
         http: http?,
+        limits: limits?,
         compat: compat?,
         dispatch: dispatch?,
         retention: retention?,
+        tls: tls?,
         smtp: smtp?,
         log: log?,
         telemetry: telemetry?,

@@ -1,8 +1,11 @@
-//! `allow_private_targets`: the private networks that webhooks and fetches may reach.
+//! Networks in settings: `allow_private_targets`, the private networks that webhooks and fetches may reach, and
+//! the networks of clients and proxies.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
+
+use postway_domain::key::IpNetwork;
 
 use super::layers::ConfigLayers;
 
@@ -44,6 +47,21 @@ pub(super) fn read_allow_private_targets(layers: &mut ConfigLayers) -> Option<Ve
     layers.take("allow_private_targets", Vec::new(), "", |text| {
         text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::parse).collect()
     })
+}
+
+/// Networks, none of which may contain all addresses.
+pub(super) fn networks(text: &str) -> Result<Vec<IpNetwork>, String> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(network).collect()
+}
+
+/// One network that does not contain all addresses.
+pub(super) fn network(text: &str) -> Result<IpNetwork, String> {
+    match text.parse::<IpNetwork>()? {
+        everything if everything.is_everything() => {
+            Err(format!("`{text}` is everybody: name the networks that you mean, such as 172.18.0.0/16"))
+        }
+        network => Ok(network),
+    }
 }
 
 #[cfg(test)]

@@ -137,6 +137,7 @@ pub fn build(
         inbound: Arc::new(IncomingProbe { store: store.clone(), source: imap() }),
         report_retention: config.retention.reported,
         compat: config.compat.clone(),
+        limits: config.limits.clone(),
     });
     Ok(BuiltServer {
         preparer: MessagePreparer::new(door.clone(), membership.roster().me()),
