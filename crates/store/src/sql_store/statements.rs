@@ -2,8 +2,8 @@
 
 use crate::{
     admin::{
-        accounts, audit, blocked, deleted_recipients, keys, oauth, scoped_suppressions, sessions, streams,
-        suppressions, suspensions, tenants,
+        accounts, audit, blocked, deleted_recipients, keys, oauth, quotas, scoped_suppressions, sessions,
+        streams, suppressions, suspensions, tenants,
     },
     blob, content,
     engine::write_probe,
