@@ -23,9 +23,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
     let mut found = folders.map(|folder| folder.join(name)).filter(|file| file.is_file());
-    found
-        .next()
-        .unwrap_or_else(|| panic!("{name} is missing: these tests need MariaDB 10.6 or later installed"))
+    found.next().unwrap_or_else(|| panic!("{name} is missing: ./test installs the packages that tests need"))
 }
 
 /// Runs a command and returns what it prints. Panics with its output if it fails.

@@ -20,12 +20,22 @@ let who = null;
 let tenant = cookieTenant() ?? "default";
 let ended = () => {};
 
-/** Who is signed in: `{admin, tenant, scopes, csrf_token, version}`, or null. */
+/** Who is signed in: `{admin, tenant, tenants, scopes, user, role, csrf_token, version}`, or null. */
 export const session = () => who;
 /** The tenant that is looked at. */
 export const currentTenant = () => who?.tenant ?? tenant;
-/** Whether the key that signed in may do this: `send`, `read`, `manage` or `admin`. */
-export const may = (scope) => Boolean(who && (who.admin || (scope !== "admin" && who.scopes.includes(scope))));
+/** Whether who signed in has several tenants to look at. */
+export const hasTenants = () => Boolean(who && !who.tenant);
+/**
+ * Whether who signed in may do this: `send`, `read`, `manage` or `admin`; `users` is for those who manage them, `person`
+ * for those who are not a key.
+ */
+export const may = (scope) => {
+  if (!who) return false;
+  if (scope === "person") return Boolean(who.user);
+  if (scope === "users") return who.admin || who.role === "admin";
+  return who.admin || (scope !== "admin" && who.scopes.includes(scope));
+};
 /** Calls `then` when the server no longer knows the session. */
 export const onEnd = (then) => (ended = then);
 
@@ -45,7 +55,7 @@ function tellTenant() {
   document.cookie = `${TENANT_COOKIE}=${tenant}; Path=/; SameSite=Strict; Max-Age=31536000${secure}`;
 }
 for (const turned of ["focus", "pointerdown", "keydown"])
-  addEventListener(turned, () => who?.admin && tellTenant(), { capture: true });
+  addEventListener(turned, () => hasTenants() && tellTenant(), { capture: true });
 
 /** A path with its values encoded: url`/v1/accounts/${id}`. */
 export const url = (parts, ...values) => String.raw({ raw: parts }, ...values.map(encodeURIComponent));
@@ -59,7 +69,7 @@ export function withQuery(path, query = {}) {
 function headers(more) {
   const named = { ...more };
   if (who) named["X-CSRF-Token"] = who.csrf_token;
-  if (who?.admin) named["X-Tenant"] = tenant;
+  if (hasTenants()) named["X-Tenant"] = tenant;
   return named;
 }
 
@@ -103,15 +113,34 @@ export const remove = (path) => json("DELETE", path);
 /** What an address holds, as text. */
 export const text = (path, signal) => send("GET", path, { signal }).then((response) => response.text());
 
+/** Remembers who is signed in, and looks at a tenant of theirs. */
+function entered(session) {
+  who = session;
+  if (who?.tenants && !who.tenants.includes(tenant)) tenant = who.tenants[0];
+  return who;
+}
+
 /** Signs in with a key. */
 export async function signIn(key) {
-  return (who = await post("/v1/session", { key }));
+  return entered(await post("/v1/session", { key }));
+}
+
+/** Signs in with a name, a password and a code. */
+export async function signInPerson(tried) {
+  return entered(await post("/v1/session", tried));
+}
+
+/** One of the two steps in which a person accepts an invitation. */
+export async function acceptInvitation(step) {
+  const answer = await post("/v1/session/invitation", step);
+  if (answer.session) entered(answer.session);
+  return answer;
 }
 
 /** Reads the session; null if no one is signed in. */
 export async function restore() {
   try {
-    who = await get("/v1/session");
+    entered(await get("/v1/session"));
   } catch (error) {
     if (error.status !== 401) throw error;
     who = null;
@@ -120,8 +149,11 @@ export async function restore() {
 }
 
 export async function signOut() {
+  const way = who?.way;
   await remove("/v1/session");
   who = null;
+  // Who came from a provider signs out there, too.
+  if (way === "oidc") location.href = "/v1/session/oidc/logout";
 }
 
 const RETRY_MS_MAX = 15_000;

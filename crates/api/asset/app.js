@@ -2,7 +2,7 @@
 // when it is first looked at.
 
 import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./vendor/preact.js";
-import { chooseTenant, currentTenant, get, may, onEnd, restore, session, signIn, signOut, url } from "./api.js";
+import { chooseTenant, currentTenant, get, hasTenants, may, onEnd, restore, session, signIn, signOut, url } from "./api.js";
 import { Dialogs, edit } from "./part/dialog.js";
 import { Form } from "./part/form.js";
 import { Icon } from "./part/icon.js";
@@ -55,14 +55,27 @@ function SignIn({ done }) {
     <h1>Postway</h1>
     <p class="muted">A durable email gateway</p>
     <${Form} passing fields=${fields} action="Sign in" onSubmit=${submit} />
-    <p class="small"><a href="/docs">API reference</a></p>
+    <p class="small"><a href="#/sign-in">Sign in with a name</a> · <a href="/docs">API reference</a></p>
   </main>`;
+}
+
+/** Whether the address is one of the door's: it is read when it is first needed. */
+const isAtDoor = () => /^#\/(sign-in|invitation|refused)(\/|$)/.test(location.hash);
+
+function Door({ done }) {
+  const [module, setModule] = useState(null);
+  const [broken, setBroken] = useState(null);
+  useEffect(() => void import("./page/door.js").then(setModule, setBroken), []);
+  if (broken) return html`<main><${Fault} error=${broken} retry=${() => location.reload()} /></main>`;
+  return module ? html`<${module.default} done=${done} key=${location.hash} />` : html`<main><${Loading} /></main>`;
 }
 
 const TENANTS_MAX = 2_000;
 
 /** Those that fit into a menu. Where there are more, `next_cursor` is left. */
 async function listTenants(signal) {
+  // Who is no admin of everything may not list tenants, and is told its own.
+  if (!session().admin) return { data: (session().tenants ?? []).map((id) => ({ id })), next_cursor: session().tenants ? null : "more" };
   const page = { data: [] };
   do {
     const next = await get("/v1/tenants", { limit: 500, cursor: page.next_cursor }, signal);
@@ -78,7 +91,7 @@ const askTenant = () =>
     title: "Look at another tenant",
     fields: [{ name: "id", label: "Id", required: true }],
     action: "Look",
-    save: async ({ id = "" }) => (await get(url`/v1/tenants/${id}`)).id,
+    save: async ({ id = "" }) => (session().admin ? (await get(url`/v1/tenants/${id}`)).id : id),
   });
 
 function TenantSwitch({ changed }) {
@@ -201,7 +214,7 @@ const OfAnotherTenant = ({ tenant }) => html`
 /** Where one is. An address that names no tenant is given the one that is looked at. */
 function arrive() {
   const at = here();
-  if (!session().admin) return at;
+  if (!hasTenants()) return at;
   if (at.tenant && at.tenant !== currentTenant()) chooseTenant(at.tenant);
   if (!at.tenant) refine(at.key, at.query);
   return at;
@@ -242,7 +255,8 @@ function Shell({ left }) {
       </button>
       <a class="brand" href=${link("")}><img src=${new URL("favicon.svg", import.meta.url).href} alt="" width="20" height="20" />Postway</a>
       <span class="grow"></span>
-      ${session().admin ? html`<${TenantSwitch} changed=${changedTenant} />`
+      ${session().user && html`<span class="muted folds">${session().user}</span>`}
+      ${hasTenants() ? html`<${TenantSwitch} changed=${changedTenant} />`
         : html`<span class="muted">${session().tenant}</span>`}
       <${ThemeToggle} />
       <button type="button" class="plain" onClick=${leave}><${Icon} name="out" />
@@ -265,12 +279,19 @@ function Shell({ left }) {
 function App() {
   const [who, setWho] = useState(undefined);
   const [error, setError] = useState(null);
+  const [atDoor, setAtDoor] = useState(isAtDoor());
   useEffect(() => {
+    const moved = () => setAtDoor(isAtDoor());
+    addEventListener("hashchange", moved);
     onEnd(() => setWho(null));
     restore().then(setWho, setError);
+    return () => removeEventListener("hashchange", moved);
   }, []);
+  const enter = (session) => (setAtDoor(false), setWho(session));
   if (error) return html`<main><${Fault} error=${error} retry=${() => location.reload()} /></main>`;
   if (who === undefined) return html`<main><${Loading} /></main>`;
+  // An invitation is accepted also where somebody is signed in already.
+  if (atDoor && (!who || location.hash.startsWith("#/invitation/"))) return html`<${Door} done=${enter} />`;
   return who ? html`<${Shell} left=${() => setWho(null)} />` : html`<${SignIn} done=${setWho} />`;
 }
 

@@ -1,7 +1,8 @@
-// Where one is: the part of the address behind `#`, as a path and its parameters. `#/messages/ID?tab=text`. With the
-// admin key the tenant comes first, so that an address shows the same to everyone who opens it: `#/t/acme/messages/ID`.
+// Where one is: the part of the address behind `#`, as a path and its parameters. `#/messages/ID?tab=text`. For who has
+// several tenants, the tenant comes first, so that an address shows the same to everyone who opens it:
+// `#/t/acme/messages/ID`.
 
-import { currentTenant, session, withQuery } from "./api.js";
+import { currentTenant, hasTenants, withQuery } from "./api.js";
 
 /** The pages: address, file under page/, title, and what a key must be allowed to do to be shown it. */
 export const ROUTES = [
@@ -35,6 +36,8 @@ export const ROUTES = [
   ["settings", "tenant", "Settings", "read"],
   ["nodes", "nodes", "Nodes", "admin"],
   ["audit", "audit", "Audit log", "admin"],
+  ["users", "users", "Users", "users"],
+  ["sessions", "sessions", "Where you are signed in", "person"],
 ].map(([path, file, title, scope]) => ({ path, file, title, scope }));
 
 /** What the menu shows, in groups. */
@@ -43,10 +46,10 @@ export const MENU = [
   ["Sending", ["accounts", "routes", "batches", "templates", "recipients", "suppressions", "domains", "signing-keys"]],
   ["Receiving", ["mailboxes", "rules", "inbound", "contacts"]],
   ["Connected", ["webhooks", "outbox"]],
-  ["Operating", ["settings", "tenants", "nodes", "audit"]],
+  ["Operating", ["settings", "tenants", "users", "nodes", "audit", "sessions"]],
 ];
 
-const inTenant = () => (session()?.admin ? `t/${encodeURIComponent(currentTenant())}/` : "");
+const inTenant = () => (hasTenants() ? `t/${encodeURIComponent(currentTenant())}/` : "");
 /** The address of a page, in the tenant that is looked at: link("messages", {status: "failed"}). */
 export const link = (path, query) => withQuery(`#/${inTenant()}${path}`, query);
 export const go = (path, query) => (location.hash = link(path, query));

@@ -16,17 +16,19 @@ mod auth;
 mod compat;
 mod http;
 mod inbound;
+mod limit;
 mod message;
 mod middleware;
 mod observe;
 mod openapi;
 mod outgoing;
+mod people;
 mod setting;
 mod state;
 mod web;
 mod webhook;
 
-pub use auth::{AdminKey, KeyCheck, KeyDenied};
+pub use auth::{AdminKey, AwayFailure, AwaySignIn, KeyCheck, KeyDenied, ProviderSignIn, SignInProvider};
 pub use compat::{
     CompatApi, CompatConfig, CompatRoute, ForeignRowKind, REQUEST_ID, UnknownCompatApi, compat_routes,
     foreign_field_name, translate_row,
@@ -35,6 +37,7 @@ pub use http::error::{ApiError, FieldError};
 pub use http::origin::RequestOrigin;
 pub use inbound::mailbox::probe::{InboundProbe, MailboxStep};
 pub use inbound::rule::trial::{RuleTrial, TriedCondition};
+pub use limit::{RequestLimits, SubjectLimits, WindowLimit};
 pub use message::bulk::BulkWorker;
 pub use message::operate::transition::{OperatorAction, change as operator_change};
 pub use observe::metrics::{MetricsAccess, MetricsKey};

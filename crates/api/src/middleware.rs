@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
-    extract::{FromRequestParts, MatchedPath, Request, State},
+    extract::{MatchedPath, Request, State},
     http::{HeaderValue, Method, StatusCode, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -16,7 +16,7 @@ use axum::{
 use postway_domain::Clock;
 
 use crate::{
-    auth::{self, Admin},
+    auth,
     http::{
         error::ApiError,
         error_style::ErrorStyle,
@@ -35,7 +35,7 @@ pub(crate) async fn observe(
     next: Next,
 ) -> Response {
     let started = Instant::now();
-    let id = RequestId::from_headers(request.headers(), &*clock);
+    let id = RequestId::from_headers(request.headers(), &*clock).from_client(request.extensions().get());
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     request.extensions_mut().insert(id.clone());
@@ -51,12 +51,27 @@ pub(crate) async fn observe(
     response
 }
 
-/// Checks that run before every handler. `/v1/tenants` and everything below it needs the admin key, whether
-/// the path exists or not, so that other keys cannot probe which tenants exist. A call without query
+/// Checks that run before every handler. `/v1/tenants` and everything below it needs an admin, whether the
+/// path exists or not, so that others cannot probe which tenants exist. A call without query
 /// parameters refuses any, so that a misspelt one is not silently ignored. What the body takes of the body
-/// budget is held until the answer exists, and what the answer takes until it is written.
+/// budget is held until the answer exists, and what the answer takes until it is written. Before all that the
+/// limits of the client's address are looked at; those of its key follow when it is known.
 pub(crate) async fn authorize(State(app): State<SharedState>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
+    let ticket = match app.door_limits.begin(&mut parts) {
+        Ok(ticket) => ticket,
+        Err(refused) => return *refused,
+    };
+    match ticket {
+        None => authorize_counted(app, parts, body, next).await,
+        Some(ticket) => {
+            let body = ticket.count_body(body);
+            ticket.report(authorize_counted(app, parts, body, next).await)
+        }
+    }
+}
+
+async fn authorize_counted(app: SharedState, mut parts: Parts, body: Body, next: Next) -> Response {
     let share = app.body_budget.share();
     let changes_nothing = parts.method.is_safe();
     parts.extensions.insert(share.clone());
@@ -72,7 +87,7 @@ pub(crate) async fn authorize(State(app): State<SharedState>, request: Request, 
 async fn check_request(parts: &mut Parts, app: &SharedState) -> Result<(), ApiError> {
     let path = parts.uri.path();
     if path.strip_prefix("/v1/tenants").is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
-        Admin::from_request_parts(parts, app).await?;
+        auth::check_tenants_path(parts, app).await?;
     }
     if parts.uri.query().is_none_or(str::is_empty) {
         return Ok(());

@@ -12,10 +12,15 @@ use postway_store::{LivenessRoster, Store, StoreError};
 
 use crate::{
     admin::{audit::AuditIdSource, outbox_token::VerifyRateLimit},
-    auth::{AdminKey, KeyCache, session::EndedSessions},
+    auth::{
+        AdminKey, KeyCache, ProviderSignIn,
+        person::{UserSessionCache, pace::SignInPace, password::PasswordCheck},
+        session::EndedSessions,
+    },
     compat::CompatConfig,
     http::body_budget::BodyBudget,
     inbound::mailbox::probe::InboundProbe,
+    limit::{DoorLimits, RequestLimits},
     message::feed::WaitingReaders,
     observe::metrics::MetricsAccess,
     outgoing::{
@@ -54,10 +59,14 @@ pub struct ApiState {
     pub inbound: Arc<dyn InboundProbe>,
     /// Which compatibility APIs are enabled.
     pub compat: CompatConfig,
+    /// The provider at which people sign in, if there is one.
+    pub provider: Option<Arc<ProviderSignIn>>,
     /// How long reported messages are kept when their tenant sets nothing.
     pub report_retention: Duration,
     /// Whether programs of this machine need no key, as in `postway dev`.
     pub opens_to_this_machine: bool,
+    /// What keys and addresses may ask for.
+    pub limits: RequestLimits,
 }
 
 /// The state as handlers see it: [`ApiState`] and the caches of this crate.
@@ -74,16 +83,21 @@ pub(crate) struct AppState {
     pub(crate) domains: DomainChecker,
     pub(crate) outbox: Arc<OutboxStatusApi>,
     pub(crate) inbound: Arc<dyn InboundProbe>,
+    pub(crate) provider: Option<Arc<ProviderSignIn>>,
     pub(crate) report_retention: Duration,
     pub(crate) opens_to_this_machine: bool,
     pub(crate) key_cache: KeyCache,
     pub(crate) ended_sessions: EndedSessions,
+    pub(crate) user_sessions: UserSessionCache,
+    pub(crate) password_check: PasswordCheck,
+    pub(crate) sign_in_pace: SignInPace,
     pub(crate) audit_ids: AuditIdSource,
     pub(crate) waiting_readers: WaitingReaders,
     pub(crate) verify_rate_limit: VerifyRateLimit,
     pub(crate) reader_rate_limit: ReaderRateLimit,
     pub(crate) hook_throttle: HookThrottle,
     pub(crate) body_budget: BodyBudget,
+    pub(crate) door_limits: Arc<DoorLimits>,
     tenants: KnownTenants,
 }
 
@@ -105,12 +119,15 @@ impl AppState {
             domains,
             outbox,
             inbound,
+            provider,
             report_retention,
             opens_to_this_machine,
+            limits,
             ..
         } = state;
         let (key_cache, tenants) = (KeyCache::default(), KnownTenants::default());
         let body_budget = BodyBudget::for_bodies_of(door.limits().request_bytes_max);
+        let door_limits = Arc::new(DoorLimits::new(limits, roster.clone()));
         Self {
             store,
             door,
@@ -124,16 +141,21 @@ impl AppState {
             domains,
             outbox,
             inbound,
+            provider,
             report_retention,
             opens_to_this_machine,
             key_cache,
             ended_sessions: EndedSessions::default(),
+            user_sessions: UserSessionCache::default(),
+            password_check: PasswordCheck::default(),
+            sign_in_pace: SignInPace::default(),
             audit_ids: AuditIdSource::default(),
             waiting_readers: WaitingReaders::default(),
             verify_rate_limit: VerifyRateLimit::default(),
             reader_rate_limit: ReaderRateLimit::default(),
             hook_throttle: HookThrottle::default(),
             body_budget,
+            door_limits,
             tenants,
         }
     }

@@ -52,5 +52,4 @@ pub use json::{JsonBounds, JsonReadError, read_object, read_object_except};
 pub use limits::{IDEMPOTENCY_KEY_CHARS_MAX, IntakeLimits, VARIABLES};
 pub use prepare::{FETCH_DELAY_MAX, MessagePreparer, MessagesInPreparation};
 pub use refusal::{FieldFault, Refusal, RefusalCode, count_refused};
-pub use smtp::proxy;
 pub use spool::SpoolFolder;

@@ -172,6 +172,14 @@ pub enum Refusal {
         /// Names what there is too much of.
         message: String,
     },
+    /// The tenant's daily quota is used up; the same request may be accepted when the next day begins.
+    #[error("{message}")]
+    OverQuota {
+        /// Names the bound.
+        message: String,
+        /// The time until the next day, in seconds.
+        retry_after_s: u64,
+    },
     /// The store does not answer.
     #[error(transparent)]
     Unavailable(#[from] StoreError),
@@ -217,7 +225,7 @@ impl Refusal {
 
     /// Whether the unchanged request may be accepted later.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Busy { .. } | Self::Unavailable(_))
+        matches!(self, Self::Busy { .. } | Self::OverQuota { .. } | Self::Unavailable(_))
     }
 
     /// Whether the only reason is that the sandbox, which nobody chose, would capture the mail. The request
@@ -229,6 +237,7 @@ impl Refusal {
             | Self::Conflict { .. }
             | Self::TooLarge { .. }
             | Self::Busy { .. }
+            | Self::OverQuota { .. }
             | Self::Unavailable(_) => false,
         }
     }
@@ -238,7 +247,7 @@ impl Refusal {
     pub fn into_store_error(self) -> Result<StoreError, Self> {
         match self {
             Self::Unavailable(error) => Ok(error),
-            Self::Busy { message } => Ok(StoreError::Unavailable(message)),
+            Self::Busy { message } | Self::OverQuota { message, .. } => Ok(StoreError::Unavailable(message)),
             refusal => Err(refusal),
         }
     }
@@ -260,7 +269,7 @@ impl Refusal {
             Self::Malformed { .. } => count_failure(RefusalCode::InvalidPayload.check()),
             Self::Invalid { details } => count_refused(details.iter().map(|detail| detail.code.check())),
             Self::TooLarge { .. } => count_failure(SIZE),
-            Self::Conflict { .. } | Self::Busy { .. } | Self::Unavailable(_) => {}
+            Self::Conflict { .. } | Self::Busy { .. } | Self::OverQuota { .. } | Self::Unavailable(_) => {}
         }
     }
 }

@@ -6,12 +6,15 @@
 //! requests the unverified mode, which exists only for opportunistic encryption (RFC 7435); a guarded
 //! connection never reaches a private address that was not allowed.
 //!
+//! [`listen`] has what listeners share: their certificate, and the header of a TCP proxy.
+//!
 //! Functions fail with [`NetError`]. Nothing is retried, and only the HTTP client pools connections.
 
 mod connect;
 mod error;
 mod guard;
 pub mod http;
+pub mod listen;
 mod proxy;
 mod stream;
 mod tls;

@@ -20,6 +20,7 @@ mod assertion;
 mod crash;
 mod error;
 pub mod flow;
+pub mod oidc;
 mod renewal;
 mod request;
 mod source;

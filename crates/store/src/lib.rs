@@ -43,8 +43,8 @@ pub use error::StoreError;
 pub use nodes::liveness::{self as roster, LivenessRoster};
 pub use port::{
     BlobNameStore, BulkActionStore, CatalogueStore, DirectoryStore, HookStore, InboundStore, IntakeStore,
-    NodeStore, OperationStore, PreparationStore, Read, ReportStore, RetentionStore, RouteStore, Store,
-    StreamStore, WorkStore,
+    NodeStore, OperationStore, PeopleStore, PreparationStore, Read, ReportStore, RetentionStore, RouteStore,
+    Store, StreamStore, WorkStore,
 };
 pub use queue::hand_over as handover;
 pub use reading::blocked_by::{self as holds, MessageBlockers};

@@ -5,6 +5,7 @@ mod compose;
 mod durable;
 mod hostile_mail;
 mod keys;
+mod known_clients;
 mod networks;
 mod tls;
 

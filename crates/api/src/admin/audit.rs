@@ -18,7 +18,7 @@ use postway_store::{
     record::{AuditEntry, DirectoryChange},
 };
 use serde::Serialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 use utoipa::ToSchema;
 
 use crate::{
@@ -67,6 +67,17 @@ impl AppState {
         detail: Option<Value>,
     ) -> AuditEntry {
         let at = self.clock.now();
+        // Where it came from, as the listener knows it: behind a trusted proxy, the client.
+        let detail = match request_id.client() {
+            None => detail,
+            Some(client) => {
+                let mut detail = detail.unwrap_or_else(|| json!({}));
+                if let Value::Object(fields) = &mut detail {
+                    fields.insert("client".to_owned(), json!(client.to_string()));
+                }
+                Some(detail)
+            }
+        };
         AuditEntry {
             id: self.audit_ids.next(at),
             at,
@@ -76,6 +87,7 @@ impl AppState {
             target: target.into(),
             request_id: Some(request_id.as_str().to_owned()),
             detail: detail.map(|detail| detail.to_string()),
+            salt: Some(rand::random()),
         }
     }
 }
@@ -98,8 +110,8 @@ pub(crate) struct AuditView {
     /// When.
     #[schema(value_type = String, format = DateTime)]
     at: Time,
-    /// Who: `admin`, or `key:` and the id of a key.
-    #[schema(example = "key:Zm9vYmFy")]
+    /// Who: `admin`, `user:` and a name, or `key:` and the id of a key.
+    #[schema(example = "user:ada")]
     actor: String,
     /// The tenant concerned.
     tenant: Option<String>,
@@ -110,7 +122,7 @@ pub(crate) struct AuditView {
     target: String,
     /// The id of the request.
     request_id: Option<String>,
-    /// Further data; never a secret.
+    /// Further data, and as `client` the address that the request came from; never a secret.
     #[schema(value_type = Option<Object>)]
     detail: Option<Box<RawValue>>,
 }
@@ -141,9 +153,10 @@ pub(crate) struct AuditList {
 
 /// Read the audit log
 ///
-/// For the admin key. Every call that changed a tenant, key, account, batch, suppression, template,
-/// recipient, signing key, webhook, mailbox, rule or contact, or removed messages, newest first. With
-/// `format=jsonl`, or `Accept: application/x-ndjson`, the complete log is returned as JSON lines.
+/// For the admin key and admins of all tenants. Every call that changed a tenant, user, key, account, batch,
+/// suppression, template, recipient, signing key, webhook, mailbox, rule or contact, or removed messages,
+/// newest first. With `format=jsonl`, or `Accept: application/x-ndjson`, the complete log is returned as JSON
+/// lines.
 #[utoipa::path(
     get,
     path = "/v1/audit",
@@ -189,7 +202,7 @@ pub(crate) async fn list(
         .into_response())
 }
 
-fn wants_lines(headers: &HeaderMap) -> bool {
+pub(super) fn wants_lines(headers: &HeaderMap) -> bool {
     let accepts =
         headers.get_all(header::ACCEPT).iter().flat_map(|value| value.as_bytes().split(|b| *b == b','));
     accepts.map(body::essence).any(body::is_json_lines)

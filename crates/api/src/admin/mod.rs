@@ -2,6 +2,7 @@
 //! erasure.
 
 pub(crate) mod audit;
+pub(crate) mod audit_chain;
 pub(crate) mod cleanup;
 pub(crate) mod erase;
 pub(crate) mod node;

@@ -234,6 +234,7 @@ mod tests {
             last_used_at: None,
             revoked_at: None,
             scram: None,
+            created_by: None,
         }
     }
 

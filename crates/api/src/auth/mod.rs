@@ -7,11 +7,17 @@
 //!
 //! An address that sends many wrong keys must wait (`wrong_keys.rs`).
 //!
-//! A handler declares what it needs by the extractor it takes: a [`Sender`], a [`Reader`], a [`Manager`] or
-//! the [`Admin`]. A request without a valid key is answered 401, one whose key is not sufficient 403.
+//! A person signs in (`session/`), and has the rights of its role in its tenants (`person/`). Like the admin
+//! key, a user of several tenants names one with `X-Tenant`; one that is not its own does not exist for it.
+//!
+//! A handler declares what it needs by the extractor it takes: a [`Sender`], a [`Reader`], a
+//! [`ContentReader`], a [`Manager`], a [`TenantAdmin`] or the [`Admin`]. A request without a valid key or
+//! session is answered 401, one whose key or role is not sufficient 403.
 
+mod caller;
 mod key_cache;
 mod key_check;
+pub(crate) mod person;
 mod scram;
 pub(crate) mod session;
 mod wrong_keys;
@@ -24,16 +30,19 @@ use axum::{
     http::{HeaderMap, header, request::Parts},
 };
 use postway_domain::{
-    ApiKey, KeyScope, TenantId,
-    key::KeyRestrictions,
+    ApiKey, KeyScope, TenantId, User, UserName, UserRole, UserTenants,
     scram::{ScramVerifier, salt_of},
     secret::SecretKey,
 };
 
+pub(crate) use self::caller::Caller;
 pub(crate) use self::key_cache::{KeyCache, KeyLookupError};
 pub use self::key_check::{KeyCheck, KeyDenied};
+use self::person::SignedInUser;
+pub use self::person::provider::{AwayFailure, AwaySignIn, ProviderSignIn, SignInProvider};
 use crate::{
-    http::{body_budget::RequestShare, error::ApiError, origin::RequestOrigin},
+    http::{error::ApiError, origin::RequestOrigin},
+    limit,
     state::{AppState, SharedState},
 };
 
@@ -82,19 +91,35 @@ fn sha256(bytes: &[u8]) -> [u8; digest::SHA256_OUTPUT_LEN] {
     out
 }
 
-/// The owner of a key, as the audit log names it.
+/// Who acts, as the audit log names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CallerActor {
     /// The admin key.
     Admin,
     /// A tenant's key, by its id.
     Key(String),
+    /// A person.
+    User {
+        /// The user's name.
+        name: UserName,
+        /// Whether the user may do everything that the admin key may.
+        is_admin: bool,
+    },
 }
 
 impl CallerActor {
-    /// Whether this is the admin key.
+    /// The actor that this user is.
+    pub(crate) fn of_user(user: &User) -> Self {
+        Self::User { name: user.name.clone(), is_admin: user.is_full_admin() }
+    }
+
+    /// Whether this is the admin key, or a user who may do as much.
     pub(crate) fn is_admin(&self) -> bool {
-        *self == CallerActor::Admin
+        match self {
+            CallerActor::Admin => true,
+            CallerActor::Key(_) => false,
+            CallerActor::User { is_admin, .. } => *is_admin,
+        }
     }
 }
 
@@ -103,78 +128,8 @@ impl fmt::Display for CallerActor {
         match self {
             CallerActor::Admin => f.write_str("admin"),
             CallerActor::Key(id) => write!(f, "key:{id}"),
+            CallerActor::User { name, .. } => write!(f, "user:{name}"),
         }
-    }
-}
-
-/// The caller: every read and write of the request is confined to this tenant.
-#[derive(Clone, Debug)]
-pub(crate) struct Caller {
-    /// The tenant.
-    pub(crate) tenant: TenantId,
-    /// The key's owner.
-    pub(crate) actor: CallerActor,
-    /// Whether the key has the scope `read`, whatever else it was needed for: answers show no more than that.
-    pub(crate) may_read: bool,
-    /// The senders and recipients that the key is restricted to, if any.
-    pub(crate) restrictions: Option<Arc<KeyRestrictions>>,
-}
-
-impl Caller {
-    /// The caller of this request, if its key has `scope`.
-    async fn with_scope(scope: KeyScope, parts: &Parts, app: &SharedState) -> Result<Self, ApiError> {
-        Self::for_tenant(authenticate(parts, app).await?, scope, None, parts, app).await
-    }
-
-    /// The caller with this key, for a tenant that the request names in its own way. A tenant's key may name
-    /// only its own tenant, or none.
-    pub(crate) async fn for_tenant(
-        who: AuthenticatedKey,
-        scope: KeyScope,
-        tenant: Option<&str>,
-        parts: &Parts,
-        app: &AppState,
-    ) -> Result<Self, ApiError> {
-        let caller = Self::of_shown(who, scope, tenant, parts, app).await?;
-        // The request's share of the body budget counts as its tenant's.
-        if let Some(share) = parts.extensions.get::<RequestShare>() {
-            share.assign_to(&caller.tenant);
-        }
-        Ok(caller)
-    }
-
-    async fn of_shown(
-        who: AuthenticatedKey,
-        scope: KeyScope,
-        tenant: Option<&str>,
-        parts: &Parts,
-        app: &AppState,
-    ) -> Result<Self, ApiError> {
-        let key = match who {
-            AuthenticatedKey::Key(key) if tenant.is_some_and(|tenant| tenant != key.tenant.as_str()) => {
-                return Err(ApiError::forbidden("this key is of another tenant than the one named"));
-            }
-            AuthenticatedKey::Key(key) => key,
-            AuthenticatedKey::Admin => {
-                let tenant = match tenant {
-                    None => named_tenant(parts)?,
-                    Some(name) => name.parse().map_err(|_| no_tenant(name))?,
-                };
-                return match app.knows_tenant(&tenant).await? {
-                    true => {
-                        Ok(Self { tenant, actor: CallerActor::Admin, may_read: true, restrictions: None })
-                    }
-                    false => Err(no_tenant(tenant.as_str())),
-                };
-            }
-        };
-        if !key.scopes.contains(&scope) {
-            let message = format!("this key lacks the scope `{0}`: use one that has it", scope.as_str());
-            return Err(ApiError::forbidden(message));
-        }
-        let may_read = key.scopes.contains(&KeyScope::Read);
-        let (tenant, actor) = (key.tenant.clone(), CallerActor::Key(key.id.clone()));
-        Ok(Self { tenant, actor, may_read, restrictions: key.restrictions.clone() })
     }
 }
 
@@ -216,11 +171,83 @@ with_scope!(
     Manager, KeyScope::Manage
 );
 
-/// A caller with the admin key, for resources that belong to no tenant. A tenant's key is answered 403,
-/// whatever the path.
+/// A caller who may read messages with their bodies: scope `read`, and `read:content` where the tenant says
+/// that this is a right of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct ContentReader(pub(crate) Caller);
+
+impl Deref for ContentReader {
+    type Target = Caller;
+
+    fn deref(&self) -> &Caller {
+        &self.0
+    }
+}
+
+impl FromRequestParts<SharedState> for ContentReader {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &SharedState) -> Result<Self, ApiError> {
+        let caller = Caller::with_scope(KeyScope::Read, parts, app).await?;
+        caller.check_content(app).await?;
+        Ok(Self(caller))
+    }
+}
+
+/// A caller who manages users and keys: the admin key, or a user whose role is `admin`, for its tenants.
+#[derive(Clone, Debug)]
+pub(crate) struct TenantAdmin {
+    /// Who acts, as the audit log names it.
+    pub(crate) actor: CallerActor,
+    /// The tenants that it is the admin of.
+    pub(crate) tenants: UserTenants,
+}
+
+impl TenantAdmin {
+    /// Refuses a tenant of which the caller is not the admin.
+    pub(crate) fn check_tenant(&self, tenant: &TenantId) -> Result<(), ApiError> {
+        if self.tenants.has(tenant) { Ok(()) } else { Err(needs_admin()) }
+    }
+}
+
+impl FromRequestParts<SharedState> for TenantAdmin {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &SharedState) -> Result<Self, ApiError> {
+        match authenticate(parts, app).await? {
+            AuthenticatedKey::Admin => Ok(Self { actor: CallerActor::Admin, tenants: UserTenants::All }),
+            AuthenticatedKey::User(signed_in) if signed_in.user.role == UserRole::Admin => {
+                let user = &signed_in.user;
+                Ok(Self { actor: CallerActor::of_user(user), tenants: user.tenants.clone() })
+            }
+            AuthenticatedKey::Key(_) | AuthenticatedKey::User(_) => Err(needs_admin()),
+        }
+    }
+}
+
+/// Checks who may call anything at or below `/v1/tenants`, whether it exists or not: admins of everything,
+/// and admins of a tenant for that tenant's keys. So nobody else learns which tenants exist.
+pub(crate) async fn check_tenants_path(parts: &mut Parts, app: &SharedState) -> Result<(), ApiError> {
+    let admin = TenantAdmin::from_request_parts(parts, app).await?;
+    if admin.tenants == UserTenants::All {
+        return Ok(());
+    }
+    let mut steps = parts.uri.path().split('/').skip("/v1/tenants".split('/').count());
+    match (steps.next().map(str::parse::<TenantId>), steps.next()) {
+        (Some(Ok(tenant)), Some("keys")) => admin.check_tenant(&tenant),
+        _ => Err(needs_admin()),
+    }
+}
+
+fn needs_admin() -> ApiError {
+    ApiError::forbidden("this call needs the admin key, or a user with the role `admin` for it")
+}
+
+/// A caller with the admin key, or a user who may do as much, for resources that belong to no tenant. Anybody
+/// else is answered 403, whatever the path.
 #[derive(Clone, Debug)]
 pub(crate) struct Admin {
-    /// The owner of the key, as the audit log names it.
+    /// Who acts, as the audit log names it.
     pub(crate) actor: CallerActor,
 }
 
@@ -230,17 +257,24 @@ impl FromRequestParts<SharedState> for Admin {
     async fn from_request_parts(parts: &mut Parts, app: &SharedState) -> Result<Self, ApiError> {
         match authenticate(parts, app).await? {
             AuthenticatedKey::Admin => Ok(Self { actor: CallerActor::Admin }),
-            AuthenticatedKey::Key(_) => Err(ApiError::forbidden("this call needs the admin key")),
+            AuthenticatedKey::User(signed_in) if signed_in.user.is_full_admin() => {
+                Ok(Self { actor: CallerActor::of_user(&signed_in.user) })
+            }
+            AuthenticatedKey::Key(_) | AuthenticatedKey::User(_) => {
+                Err(ApiError::forbidden("this call needs the admin key, or an admin of all tenants"))
+            }
         }
     }
 }
 
-/// The key that a request presents, or signed in with.
+/// The key that a request presents or signed in with, or the user who signed in.
 pub(crate) enum AuthenticatedKey {
     /// The admin key.
     Admin,
     /// A tenant's key, valid now and used from an allowed network.
     Key(Arc<ApiKey>),
+    /// A person, signed in.
+    User(Arc<SignedInUser>),
 }
 
 /// The key of a request. A key in a header takes precedence over a session.
@@ -276,7 +310,11 @@ fn check_network(who: AuthenticatedKey, parts: &Parts) -> Result<AuthenticatedKe
         AuthenticatedKey::Key(key) if !key.allows(from) => {
             Err(ApiError::forbidden("this key may not be used from your address (its allow_ips)"))
         }
-        who => Ok(who),
+        AuthenticatedKey::Key(key) => {
+            limit::count_key(parts, &key.id)?;
+            Ok(AuthenticatedKey::Key(key))
+        }
+        AuthenticatedKey::Admin | AuthenticatedKey::User(_) => Ok(who),
     }
 }
 
@@ -325,19 +363,6 @@ pub(crate) fn presented_key(headers: &HeaderMap) -> Option<&[u8]> {
         scheme.eq_ignore_ascii_case(b"Bearer ").then(|| key.trim_ascii())
     });
     bearer.or_else(|| headers.get("x-api-key").map(|value| value.as_bytes().trim_ascii()))
-}
-
-fn named_tenant(parts: &Parts) -> Result<TenantId, ApiError> {
-    let name = match parts.headers.get("x-tenant") {
-        None => session::shown_tenant(parts).unwrap_or(DEFAULT_TENANT),
-        Some(value) => value.to_str().map_err(|_| no_tenant("(unreadable)"))?.trim(),
-    };
-    name.parse().map_err(|_| no_tenant(name))
-}
-
-fn no_tenant(name: &str) -> ApiError {
-    let shown: String = name.chars().take(TenantId::BYTES_MAX).collect();
-    ApiError::not_found(format!("there is no tenant `{shown}`; name one that exists (X-Tenant)"))
 }
 
 #[cfg(test)]

@@ -35,13 +35,14 @@ pub(super) struct ShownContent {
 }
 
 impl ShownContent {
-    /// The content of a message record.
+    /// The content of a message record; empty for a caller who may not see bodies.
     pub(super) async fn read(
         app: &AppState,
         tenant: &TenantId,
         record: &MessageRecord,
+        may_see: bool,
     ) -> Result<Self, ApiError> {
-        Self::read_summary(app, tenant, &record.summary).await
+        Self::read_summary(app, tenant, &record.summary, may_see).await
     }
 
     /// The content of a message of which only the summary is at hand.
@@ -49,8 +50,9 @@ impl ShownContent {
         app: &AppState,
         tenant: &TenantId,
         message: &MessageSummary,
+        may_see: bool,
     ) -> Result<Self, ApiError> {
-        if message.sensitive {
+        if message.sensitive || !may_see {
             return Ok(Self::default());
         }
         if let Some(body) = app.store.raw(tenant, message.uid).await? {

@@ -124,6 +124,12 @@ impl ApiError {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
     }
 
+    /// 401: a sign-in failed; the answer does not say why.
+    pub(crate) fn wrong_credentials() -> Self {
+        let message = "the name, the password or the code is wrong, or the code was used before";
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+    }
+
     /// 403: the key is valid but may not do this.
     pub(crate) fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
@@ -187,11 +193,26 @@ impl ApiError {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
     }
 
+    /// 429: the caller asks too often, or for too much, and may try again after this many seconds.
+    pub(crate) fn too_many_until(message: impl Into<String>, seconds: u64) -> Self {
+        let mut error = Self::too_many(message);
+        error.0.retry_after_s = Some(seconds.max(1));
+        error
+    }
+
     /// 429: the caller's address sent too many wrong keys; `wait` is the time until the next one is checked.
     pub(crate) fn too_many_wrong_keys(wait: Duration) -> Self {
+        Self::too_many_for("too many wrong keys came from your address", wait)
+    }
+
+    /// 429: too many wrong passwords were sent for this account, or from this address.
+    pub(crate) fn too_many_sign_ins(wait: Duration) -> Self {
+        Self::too_many_for("too many wrong passwords were tried for this account or from your address", wait)
+    }
+
+    fn too_many_for(why: &str, wait: Duration) -> Self {
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-        let message = format!("too many wrong keys came from your address; try again in {seconds} s");
-        let mut error = Self::too_many(message);
+        let mut error = Self::too_many(format!("{why}; try again in {seconds} s"));
         error.0.retry_after_s = Some(seconds);
         error
     }
@@ -334,6 +355,7 @@ impl From<Refusal> for ApiError {
             Refusal::Conflict { message } => Self::conflict(message),
             Refusal::TooLarge { message } => Self::too_large(message),
             Refusal::Busy { message } => Self::busy(message),
+            Refusal::OverQuota { message, retry_after_s } => Self::too_many_until(message, retry_after_s),
             Refusal::Unavailable(error) => error.into(),
         }
     }

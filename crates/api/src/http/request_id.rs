@@ -1,4 +1,7 @@
-//! The id of a request: the client's, if it is safe to show and log, or a generated one.
+//! The id of a request: the client's, if it is safe to show and log, or a generated one. It also carries the
+//! address that the request came from, because the audit log names both.
+
+use std::net::IpAddr;
 
 use axum::{
     extract::FromRequestParts,
@@ -7,7 +10,7 @@ use axum::{
 use postway_domain::Clock;
 use rand::Rng;
 
-use crate::http::error::ApiError;
+use crate::http::{error::ApiError, origin::RequestOrigin};
 
 /// The header that carries the id, both ways.
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -17,33 +20,47 @@ const BYTES_MAX: usize = 128;
 
 /// A request's id: printable ASCII, so it is safe in a header, a log line and a database.
 #[derive(Clone, Debug)]
-pub(crate) struct RequestId(HeaderValue);
+pub(crate) struct RequestId {
+    value: HeaderValue,
+    client: Option<IpAddr>,
+}
 
 impl RequestId {
     /// The client's id, or a new UUID v7.
     pub(crate) fn from_headers(headers: &HeaderMap, clock: &dyn Clock) -> Self {
-        match headers.get(&HEADER) {
-            Some(given) if is_fit(given.as_bytes()) => Self(given.clone()),
+        let value = match headers.get(&HEADER) {
+            Some(given) if is_fit(given.as_bytes()) => given.clone(),
             _ => Self::generate(clock),
-        }
+        };
+        Self { value, client: None }
     }
 
-    fn generate(clock: &dyn Clock) -> Self {
+    /// The id of a request that came from there.
+    pub(crate) fn from_client(self, origin: Option<&RequestOrigin>) -> Self {
+        Self { client: origin.map(|origin| origin.address), ..self }
+    }
+
+    /// The address that the request came from: the client's, or that of a proxy which does not name it.
+    pub(crate) fn client(&self) -> Option<IpAddr> {
+        self.client
+    }
+
+    fn generate(clock: &dyn Clock) -> HeaderValue {
         let ms = u64::try_from(clock.now().as_millis()).unwrap_or(0);
         let uuid = uuid::Builder::from_unix_timestamp_millis(ms, &rand::rng().random()).into_uuid();
         let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
         let value = HeaderValue::from_str(uuid.hyphenated().encode_lower(&mut text));
-        Self(value.unwrap_or_else(|_| HeaderValue::from_static("unknown")))
+        value.unwrap_or_else(|_| HeaderValue::from_static("unknown"))
     }
 
     /// The id as text.
     pub(crate) fn as_str(&self) -> &str {
-        self.0.to_str().unwrap_or_default()
+        self.value.to_str().unwrap_or_default()
     }
 
     /// The id as a header's value.
     pub(crate) fn header(&self) -> HeaderValue {
-        self.0.clone()
+        self.value.clone()
     }
 }
 

@@ -54,7 +54,7 @@ impl MetricsKey {
 pub(crate) async fn metrics(State(app): State<SharedState>, parts: Parts) -> Result<Response, ApiError> {
     if let Some(MetricsKey(key)) = &app.metrics.key
         && !presented_key(&parts.headers).is_some_and(|presented| key.opens(presented))
-        && let AuthenticatedKey::Key(_) = authenticate(&parts, &app).await?
+        && !is_admin(&authenticate(&parts, &app).await?)
     {
         return Err(ApiError::forbidden("metrics need the key of telemetry.metrics_key, or the admin key"));
     }
@@ -62,4 +62,13 @@ pub(crate) async fn metrics(State(app): State<SharedState>, parts: Parts) -> Res
     let mut text: String = app.metrics.recorders.iter().map(PrometheusHandle::render).collect();
     text.push_str(&(app.metrics.process)());
     Ok((kind, text).into_response())
+}
+
+/// Whether this is the admin key, or a user who may do as much.
+fn is_admin(who: &AuthenticatedKey) -> bool {
+    match who {
+        AuthenticatedKey::Admin => true,
+        AuthenticatedKey::Key(_) => false,
+        AuthenticatedKey::User(signed_in) => signed_in.user.is_full_admin(),
+    }
 }

@@ -105,6 +105,12 @@ fn example_for(operation: &str) -> Option<Value> {
         "createKey" => json!({"name": "shop", "scopes": ["send", "read"], "allow_ips": ["10.0.0.0/8"]}),
         "eraseAddress" => json!({"address": "ada@example.net"}),
         "signIn" => json!({"key": "pw_Zm9vYmFy_0123456789abcdefghijklmnopqrstuvwxyzABCDEF"}),
+        "acceptInvitation" => json!({"invitation": "q83vEjRWeJAq83vEjRWeJA"}),
+        "createUser" => json!({
+            "name": "ada", "display_name": "Ada Lovelace", "email": "ada@example.com", "role": "operator",
+            "tenants": ["default"],
+        }),
+        "changeUser" => json!({"role": "manager"}),
         "verifyToken" => json!({"token": "q83vEjRWeJA", "path": "/activate", "code": "04217"}),
         _ => return None,
     })

@@ -29,13 +29,14 @@ use utoipa::{
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    admin::{audit, cleanup, erase, node, outbox, outbox_token, tenant},
+    admin::{audit, audit_chain, cleanup, erase, node, outbox, outbox_token, tenant},
     auth::session,
     http::{error::ErrorAnswer, pagination},
     inbound::{contact, mail, mailbox, rule},
     message::{self, feed, operate::dead_letter},
     observe::{account_history, health, metrics, overview, queue_stats},
     outgoing::{account, batch, dkim, domain, recipient, route, stream, suppression, template},
+    people,
     state::SharedState,
     web::{hook, linked_file, unsubscribe},
     webhook,
@@ -76,6 +77,7 @@ const CURSOR: &str = "^[A-Za-z0-9_-]+$";
         (name = "inbound", description = "Watched mailboxes, the rules for their mail, and that mail."),
         (name = "outbox", description = "Mail from your own database, and the tokens of its accounts."),
         (name = "tenants", description = "Tenants and their keys. For the admin key."),
+        (name = "users", description = "The people who operate the gateway: roles, invitations, sessions."),
         (name = "operations", description = "For operators and monitoring."),
     ),
     components(schemas(ErrorAnswer))
@@ -108,6 +110,17 @@ pub(crate) fn routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(message::bulk::stop))
         .routes(routes!(overview::overview))
         .routes(routes!(session::sign_in, session::show, session::sign_out))
+        .routes(routes!(session::invitation::accept))
+        .routes(routes!(session::away::ways))
+        .routes(routes!(session::away::begin))
+        .routes(routes!(session::away::finish))
+        .routes(routes!(session::away::logout))
+        .routes(routes!(people::write::create, people::list))
+        .routes(routes!(people::show, people::write::patch, people::delete))
+        .routes(routes!(people::invite::invite))
+        .routes(routes!(people::session_list::list, people::session_list::end_of_user))
+        .routes(routes!(people::session_list::list_own, people::session_list::end_own))
+        .routes(routes!(people::session_list::end))
         .routes(routes!(dead_letter::list))
         .routes(routes!(dead_letter::replay))
         .routes(routes!(template::write::create, template::list))
@@ -193,6 +206,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(erase::erase))
         .routes(routes!(node::list))
         .routes(routes!(audit::list))
+        .routes(routes!(audit_chain::lines))
         .routes(routes!(linked_file::get))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use postway_domain::{
-    AccountKind, EventKind, HookProvider, MessageState, ProviderEventState, RecipientStatus,
+    AccountKind, EventKind, HookProvider, MessageState, ProviderEventState, RecipientStatus, UserRole,
     inbound::{InboundState, outcome_rank},
     key::KeyScope,
     route::RouteCondition,
@@ -87,6 +87,10 @@ fn lists() -> Vec<WordList> {
             used_by: &["KeyRequest.scopes", "Key.scopes", "Session.scopes"],
         },
         WordList {
+            words: UserRole::ALL.iter().map(|role| role.as_str()).collect(),
+            used_by: &["UserRequest.role", "User.role", "Session.role"],
+        },
+        WordList {
             words: InboundState::ALL.iter().map(|state| state.as_str()).collect(),
             used_by: &["listInbound?status", "InboundSummary.status"],
         },
@@ -136,7 +140,7 @@ fn lists() -> Vec<WordList> {
         list(&["dead", "all"], &["ResendDeliveriesRequest.which"]),
         list(&["webhook", "callback", "sync"], &["Webhook.kind"]),
         list(&["hour", "day"], &["getStatistics?by"]),
-        list(&["json", "jsonl"], &["listAudit?format"]),
+        list(&["json", "jsonl"], &["listAudit?format", "followAudit?format"]),
         list(&["csv", "jsonl"], &["importSuppressions?format"]),
         list(
             &["manual", "hard_bounce", "complaint", "unsubscribe"],

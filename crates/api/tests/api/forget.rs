@@ -69,6 +69,7 @@ async fn an_address_is_forgotten_and_not_written_down() {
         target: "ada@example.net".to_owned(),
         request_id: None,
         detail: None,
+        salt: Some([5; 16]),
     };
     api.store.change(DirectoryChange::Forget(old.at), Some(old)).await.unwrap();
     api.post("/v1/suppressions", json!({"address": "Ada@example.net"})).await.ok(201);

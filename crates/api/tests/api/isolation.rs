@@ -136,6 +136,8 @@ pub async fn with_two_tenants() -> (Api, Made, String) {
     api.post("/v1/contacts", contact).await.ok(201);
     let inbound = api.arrived("first-box", "Subject: first-question\r\n\r\n").await.to_string();
     let made = api.post("/v1/tenants/default/keys", json!({"name": "first-key"})).await.ok(201);
+    let user = json!({"name": "first-ada", "role": "manager", "tenants": ["default"]});
+    api.post("/v1/users", user).await.ok(201);
     let theirs = api.key("other", json!({"scopes": ["send", "read", "manage"]})).await;
     let key = made["id"].as_str().unwrap().to_owned();
     let nothing = json!({"action": "cancel", "filter": {"tag": "first-none"}});
@@ -190,6 +192,8 @@ fn filled(path: &str, made: &Made) -> Vec<String> {
         "contacts" => &["first-contact"],
         "inbound" => &[&made.inbound],
         "tenants" => &["default", "nobody"],
+        "users" => &["first-ada", "nobody"],
+        "sessions" => &["0192d3a4-5b6c-7d8e-9f01-23456789abcd"],
         _ => panic!("teach this test which ids {path} takes"),
     };
     let fill = |id: &str| {
@@ -259,6 +263,8 @@ fn body_of(operation: &str) -> String {
         "createTenant" => json!({"id": "theirs"}),
         "changeTenant" => json!({"name": "theirs"}),
         "createKey" => json!({"name": "theirs"}),
+        "createUser" => json!({"name": "theirs", "role": "viewer", "tenants": ["default"]}),
+        "changeUser" => json!({"role": "admin"}),
         _ => panic!("teach this test a body for {operation}"),
     }
     .to_string()
@@ -266,7 +272,7 @@ fn body_of(operation: &str) -> String {
 
 fn expected(path: &str, operation: &str) -> Expected {
     match operation {
-        _ if ["/v1/tenants", "/v1/audit", "/v1/nodes", "/v1/secrets"]
+        _ if ["/v1/tenants", "/v1/audit", "/v1/nodes", "/v1/secrets", "/v1/users"]
             .iter()
             .any(|admin| path.starts_with(admin)) =>
         {
@@ -278,6 +284,8 @@ fn expected(path: &str, operation: &str) -> Expected {
         "putTemplate" => Expected::OwnOnly,
         // A domain may be used by several tenants, and each checks it for itself.
         "checkDomain" => Expected::OwnOnly,
+        // A key has no sessions.
+        "listSessions" | "endSessions" => Expected::Forbidden,
         // Neither tenant has a source of tokens.
         "verifyToken" => Expected::NotFound,
         _ if path.contains('{') => Expected::NotFound,

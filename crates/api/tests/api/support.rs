@@ -13,7 +13,8 @@ use axum::{
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use postway_api::{
     AccountProbe, AdminKey, ApiState, CompatConfig, DnsFinding, DomainChecker, DomainProbe, DomainUse,
-    InboundProbe, MailboxStep, MetricsAccess, MetricsKey, ProbeStep, RuleTrial, WebhookTest,
+    InboundProbe, MailboxStep, MetricsAccess, MetricsKey, ProbeStep, ProviderSignIn, RequestLimits,
+    RuleTrial, WebhookTest,
 };
 use postway_domain::{
     Account, AccountLimits, AccountSettings, Clock, EventKind, Incarnation, Lane, LeaseToken,
@@ -207,14 +208,30 @@ impl Api {
             assert!(store.create_account(sandbox(tenant, clock.now())).await.unwrap());
             store.set_default_account(&tenant.parse().unwrap(), &"sandbox".parse().unwrap()).await.unwrap();
         }
-        Self::on(store, clock, secret_key, compat, None)
+        Self::on(store, clock, secret_key, compat, None, None, RequestLimits::default())
+    }
+
+    /// Another door to the same store, with limits.
+    pub fn limited(&self, limits: RequestLimits) -> Self {
+        let secret_key = SecretKey::from_bytes(&[7; 32]).unwrap();
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        Self::on(store, clock, secret_key, CompatConfig::default(), None, None, limits)
+    }
+
+    /// Another node with the same database, at which people sign in by this provider.
+    pub fn with_provider(&self, provider: ProviderSignIn) -> Self {
+        let secret_key = SecretKey::from_bytes(&[7; 32]).unwrap();
+        let (compat, provider) = (CompatConfig::default(), Some(Arc::new(provider)));
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        Self::on(store, clock, secret_key, compat, None, provider, RequestLimits::default())
     }
 
     /// Another node with the same database, and a key for metrics where one is given.
     pub fn beside(&self, metrics_key: Option<&str>) -> Self {
         let secret_key = SecretKey::from_bytes(&[7; 32]).unwrap();
         let metrics_key = metrics_key.map(MetricsKey::new);
-        Self::on(self.store.clone(), self.clock.clone(), secret_key, CompatConfig::default(), metrics_key)
+        let (store, clock, compat) = (self.store.clone(), self.clock.clone(), CompatConfig::default());
+        Self::on(store, clock, secret_key, compat, metrics_key, None, RequestLimits::default())
     }
 
     fn on(
@@ -223,6 +240,8 @@ impl Api {
         secret_key: SecretKey,
         compat: CompatConfig,
         metrics_key: Option<MetricsKey>,
+        provider: Option<Arc<ProviderSignIn>>,
+        request_limits: RequestLimits,
     ) -> Self {
         let recorder = PrometheusBuilder::new().build_recorder();
         let secret_key = Arc::new(secret_key);
@@ -255,8 +274,10 @@ impl Api {
             outbox: Arc::default(),
             inbound: Arc::new(Trials),
             compat,
+            provider,
             report_retention: std::time::Duration::from_secs(604_800),
             opens_to_this_machine: false,
+            limits: request_limits,
         };
         Self { router: postway_api::router(state), store, clock, recorder }
     }

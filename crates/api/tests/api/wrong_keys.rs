@@ -106,6 +106,7 @@ async fn the_same_wrong_key_is_refused_from_memory_for_a_moment_only() {
         last_used_at: None,
         revoked_at: None,
         scram: None,
+        created_by: None,
     };
     let began = Instant::now();
     api.store.change(DirectoryChange::CreateKey(key), None).await.unwrap();

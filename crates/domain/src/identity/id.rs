@@ -37,6 +37,11 @@ pub struct SessionId(Uuid);
 #[serde(transparent)]
 pub struct BulkActionId(Uuid);
 
+/// The id of a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct UserId(Uuid);
+
 /// The id of an entry in a tenant's directory of recipients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -169,6 +174,7 @@ uuid_id!(Incarnation);
 uuid_id!(AuditId);
 uuid_id!(SessionId);
 uuid_id!(BulkActionId);
+uuid_id!(UserId);
 uuid_id!(RecipientId);
 
 /// The secret of one claim. Every later write of the claimed work must show it.
@@ -196,6 +202,13 @@ impl LeaseToken {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidIdentifier(String);
+
+impl InvalidIdentifier {
+    /// An identifier that is refused for this reason.
+    pub(crate) fn of(reason: &str) -> Self {
+        Self(reason.to_owned())
+    }
+}
 
 macro_rules! name_id {
     ($(#[$doc:meta])* $name:ident, $max:literal, $allowed:literal, $accepts:expr) => {

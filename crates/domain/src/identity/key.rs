@@ -21,15 +21,20 @@ use crate::{
 pub enum KeyScope {
     /// Hand over mail, and cancel or retry it.
     Send,
-    /// Read messages, events and counts.
+    /// Read messages, events and counts; and bodies, unless the tenant says that this is a right of its own.
     Read,
     /// Change accounts, batches, suppressions, webhooks.
     Manage,
+    /// Read bodies where the tenant says that this is a right of its own.
+    #[serde(rename = "read:content")]
+    ReadContent,
 }
 
 impl KeyScope {
     /// Every value.
-    pub const ALL: [KeyScope; 3] = [KeyScope::Send, KeyScope::Read, KeyScope::Manage];
+    pub const ALL: [KeyScope; 4] = [KeyScope::Send, KeyScope::Read, KeyScope::Manage, KeyScope::ReadContent];
+    /// Those of a key that names none.
+    pub const DEFAULT: [KeyScope; 3] = [KeyScope::Send, KeyScope::Read, KeyScope::Manage];
 
     /// The word users see.
     pub fn as_str(self) -> &'static str {
@@ -37,6 +42,7 @@ impl KeyScope {
             KeyScope::Send => "send",
             KeyScope::Read => "read",
             KeyScope::Manage => "manage",
+            KeyScope::ReadContent => "read:content",
         }
     }
 }
@@ -197,6 +203,8 @@ pub struct ApiKey {
     pub revoked_at: Option<Time>,
     /// The SCRAM verifier; absent for keys of older versions.
     pub scram: Option<ScramVerifier>,
+    /// Who made it, as the audit log names them; absent for keys of older versions.
+    pub created_by: Option<String>,
 }
 
 impl ApiKey {

@@ -1,4 +1,4 @@
-//! Identifiers and credentials: ids, API keys, secrets at rest, and SCRAM verifiers.
+//! Identifiers and credentials: ids, API keys, users, secrets at rest, and SCRAM verifiers.
 
 pub mod attachment_link;
 pub mod client;
@@ -6,3 +6,4 @@ pub mod id;
 pub mod key;
 pub mod scram;
 pub mod secret;
+pub mod user;

@@ -2,6 +2,7 @@
 
 pub mod contact;
 pub mod known_recipient;
+pub mod quota;
 mod retention;
 pub mod route;
 pub mod stream;
@@ -16,6 +17,7 @@ use crate::{
         secret::SealedSecret,
     },
     message::OnDoubt,
+    tenant::quota::DailyQuota,
     time::Time,
 };
 
@@ -72,6 +74,12 @@ pub struct TenantSettings {
     /// What becomes of mail that could not be scanned for viruses.
     #[serde(skip_serializing_if = "VirusPolicy::is_default")]
     pub virus_policy: VirusPolicy,
+    /// How much mail it may hand over in a day.
+    #[serde(skip_serializing_if = "DailyQuota::is_unlimited")]
+    pub daily_quota: DailyQuota,
+    /// Whether reading bodies takes the right `read:content`, beside `read`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub guard_content: bool,
 }
 
 /// What becomes of mail that the virus scanner could not scan.
@@ -116,6 +124,8 @@ impl Default for TenantSettings {
             allowed_senders: Vec::new(),
             bind_reply_to: false,
             virus_policy: VirusPolicy::default(),
+            daily_quota: DailyQuota::default(),
+            guard_content: false,
         }
     }
 }
@@ -281,6 +291,7 @@ impl TenantSettings {
             wrong.push(("weight", format!("must be between 1 and {}", Self::WEIGHT_MAX)));
         }
         wrong.extend(self.check_retention());
+        wrong.extend(self.daily_quota.check());
         for (field, limit) in [
             ("content.subject_chars", self.content.subject_chars),
             ("content.html_bytes", self.content.html_bytes),

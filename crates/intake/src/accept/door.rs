@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use postway_domain::{Clock, TenantId, secret::SecretKey};
+use postway_domain::{Clock, TenantId, Time, secret::SecretKey};
 use postway_net::{VirusScanner, http::HttpClient};
 use postway_store::{
     Store, StoreError,
@@ -76,15 +76,16 @@ impl Door {
     pub fn new(parts: DoorParts) -> Self {
         let DoorParts { store, depot, clock, secret_key, http, fetch, limits, mail_domain, public_url } =
             parts;
+        let lookup = MessageLookup::new(Arc::clone(&store), Arc::clone(&secret_key), Arc::clone(&clock));
         Self {
             heavy: HeavyWork::default(),
-            lookup: MessageLookup::new(Arc::clone(&store), Arc::clone(&secret_key), Arc::clone(&clock)),
             builder: MailBuilder::new(mail_domain, public_url, &secret_key),
             writer: MessageWriter::new(
                 Arc::clone(&store),
                 Arc::clone(&clock),
                 Arc::clone(&depot),
                 limits.inline_bytes_max,
+                Arc::clone(&lookup.settings),
             ),
             hooks: HookDoor::new(
                 Arc::clone(&store),
@@ -92,6 +93,7 @@ impl Door {
                 Arc::clone(&secret_key),
                 http.clone(),
             ),
+            lookup,
             fetcher: FileFetcher::new(http, fetch, Arc::clone(&clock)),
             fetch_slots: FetchSlots::default(),
             link_key: FileLinkKey::new(&secret_key),
@@ -107,6 +109,11 @@ impl Door {
     /// The way in for events that providers report.
     pub fn hooks(&self) -> &HookDoor {
         &self.hooks
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> Time {
+        self.clock.now()
     }
 
     /// The limits of what this door accepts.

@@ -69,14 +69,14 @@ pub(crate) struct SettledChoices {
 /// Looks up what requests refer to, through the caches.
 pub(crate) struct MessageLookup {
     store: Arc<dyn Store>,
-    pub(crate) settings: SettingsCache,
+    pub(crate) settings: Arc<SettingsCache>,
     pub(crate) templates: TemplateCache,
 }
 
 impl MessageLookup {
     pub(crate) fn new(store: Arc<dyn Store>, secret_key: Arc<SecretKey>, clock: Arc<dyn Clock>) -> Self {
         Self {
-            settings: SettingsCache::new(Arc::clone(&store), secret_key, clock),
+            settings: Arc::new(SettingsCache::new(Arc::clone(&store), secret_key, clock)),
             templates: TemplateCache::new(Arc::clone(&store)),
             store,
         }

@@ -25,6 +25,7 @@ pub(crate) mod forward;
 pub(crate) mod look_up;
 pub(crate) mod parse;
 pub(crate) mod preview;
+pub(crate) mod quota;
 pub(crate) mod raw;
 pub(crate) mod refused_mail;
 pub(crate) mod route_trial;

@@ -86,7 +86,9 @@ impl PreparationOutcome {
             Refusal::Malformed { .. } | Refusal::TooLarge { .. } | Refusal::Conflict { .. } => {
                 Self::Refused(FieldFault::new("", message))
             }
-            Refusal::Busy { message } => Self::Unavailable(StoreError::Unavailable(message)),
+            Refusal::Busy { message } | Refusal::OverQuota { message, .. } => {
+                Self::Unavailable(StoreError::Unavailable(message))
+            }
             Refusal::Unavailable(error) => Self::Unavailable(error),
         }
     }

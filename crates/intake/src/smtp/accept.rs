@@ -69,12 +69,12 @@ async fn take(service: &SmtpService, sender: &SmtpSender<'_>, submission: Submit
         Err(reply) => return reply,
     };
     let is_signed_in = match sender.credentials {
-        SmtpCredentials::Network(open) => {
-            let by_rule = || open.account.as_ref().map(|account| account.as_str().to_owned());
+        SmtpCredentials::Keyless(client) => {
+            let by_rule = || client.account.as_ref().map(|account| account.as_str().to_owned());
             options.raw.account = options.raw.account.or_else(by_rule);
             if number == 1 {
-                let (network, peer, session) = (&open.network, sender.peer, sender.session);
-                tracing::info!(%network, %tenant, %peer, session, "mail without a key, by smtp.open_networks");
+                let (by, peer, session) = (client.by.as_str(), sender.peer, sender.session);
+                tracing::info!(by, %tenant, %peer, session, "mail without a key");
             }
             false
         }

@@ -6,6 +6,7 @@ use postway_domain::{
     AccountId, TenantId,
     key::{IpNetwork, KeyRestrictions},
 };
+use postway_net::listen::CertificateFingerprint;
 use postway_store::StoreError;
 use secrecy::SecretString;
 
@@ -23,6 +24,57 @@ pub enum SmtpDenial {
     /// The key cannot be checked now.
     #[error(transparent)]
     Unavailable(#[from] StoreError),
+}
+
+/// A client whose certificate is accepted in place of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownCertificate {
+    /// The certificate.
+    pub certificate: CertificateName,
+    /// The tenant of its mail.
+    pub tenant: TenantId,
+    /// The account for mail that names none; `None` for the tenant's default.
+    pub account: Option<AccountId>,
+}
+
+/// How a client's certificate is recognised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CertificateName {
+    /// By its SHA-256.
+    Fingerprint(CertificateFingerprint),
+    /// By a host or an address that a known authority issued it for.
+    Name(String),
+}
+
+/// A client that needs no key, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeylessClient {
+    /// The tenant of its mail.
+    pub tenant: TenantId,
+    /// The account for mail that names none; `None` for the tenant's default.
+    pub account: Option<AccountId>,
+    /// The setting and the entry by which it needs none, for the log.
+    pub by: String,
+}
+
+impl From<&OpenNetwork> for KeylessClient {
+    fn from(open: &OpenNetwork) -> Self {
+        let (tenant, account) = (open.tenant.clone(), open.account.clone());
+        Self { tenant, account, by: format!("smtp.open_networks {}", open.network) }
+    }
+}
+
+impl From<&KnownCertificate> for KeylessClient {
+    fn from(known: &KnownCertificate) -> Self {
+        let (tenant, account) = (known.tenant.clone(), known.account.clone());
+        let name = match &known.certificate {
+            CertificateName::Fingerprint(fingerprint) => {
+                fingerprint.iter().take(4).map(|octet| format!("{octet:02x}")).collect::<String>() + "…"
+            }
+            CertificateName::Name(name) => name.clone(),
+        };
+        Self { tenant, account, by: format!("smtp.client_certificates {name}") }
+    }
 }
 
 /// A network from which mail is accepted without a key.
@@ -69,8 +121,8 @@ pub trait SmtpAuthenticator: Send + Sync {
     /// Counts a wrong proof from `peer`, and returns the denial.
     async fn refuse_proof(&self, peer: IpAddr) -> SmtpDenial;
 
-    /// Admits a sender in this network, which needs no key.
-    async fn admit_network(&self, open: &OpenNetwork) -> Result<AdmittedSender, SmtpDenial>;
+    /// Admits a client that needs no key, because of its network or its certificate.
+    async fn admit_keyless(&self, client: &KeylessClient) -> Result<AdmittedSender, SmtpDenial>;
 }
 
 /// What a client presented at login.
@@ -87,8 +139,8 @@ pub(super) enum SmtpCredentials {
     Proven(ProvenKey),
     /// A proof that failed.
     Unproven,
-    /// Nothing: the client is in this network.
-    Network(Arc<OpenNetwork>),
+    /// Nothing: the client needs no key.
+    Keyless(Arc<KeylessClient>),
 }
 
 impl SmtpCredentials {
@@ -105,7 +157,7 @@ impl SmtpCredentials {
             }
             Self::Proven(key) => gatekeeper.admit_proven(key, peer).await,
             Self::Unproven => Err(gatekeeper.refuse_proof(peer).await),
-            Self::Network(open) => gatekeeper.admit_network(open).await,
+            Self::Keyless(client) => gatekeeper.admit_keyless(client).await,
         }
     }
 }

@@ -6,6 +6,8 @@
 //! Devices and old programs write a path without angle brackets: it then ends at the first space, and a
 //! bracket anywhere else in it is refused.
 
+use std::net::IpAddr;
+
 use postway_domain::{
     EmailAddress,
     dsn::{DsnEnvelopeId, DsnError, DsnReturn, RecipientDsn},
@@ -68,8 +70,21 @@ pub enum SmtpCommand<'a> {
     Expn,
     /// Ask for help.
     Help,
+    /// A server names its client.
+    Xclient(NamedClient),
     /// End the session.
     Quit,
+}
+
+/// The client that XCLIENT names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamedClient {
+    /// It names none.
+    Nobody,
+    /// It says that the address is not known.
+    Unknown,
+    /// This one.
+    Address(IpAddr),
 }
 
 /// The recipient of a RCPT command.
@@ -155,10 +170,43 @@ pub fn parse(line: &[u8]) -> Result<SmtpCommand<'_>, SmtpCommandError> {
     } else if is("PROXY") {
         // The listener reads the header of a known proxy before the session begins.
         Err(SmtpCommandError { reply: NO_PROXY, is_fatal: true })
+    } else if is("XCLIENT") {
+        xclient(argument).map_err(SmtpCommandError::from)
     } else if is("HELP") {
         Ok(SmtpCommand::Help)
     } else {
         Err(UNKNOWN.into())
+    }
+}
+
+/// Reads the attributes of XCLIENT, as Postfix documents them. Only the address is used; a name proves nothing.
+fn xclient(argument: &str) -> Result<SmtpCommand<'_>, SubmissionReply> {
+    const FORM: SubmissionReply = SubmissionReply::new(
+        501,
+        "5.5.4",
+        "write XCLIENT ADDR=address, and NAME, PORT, PROTO, HELO as offered",
+    );
+    const UNKNOWN_ADDRESSES: [&str; 2] = ["[UNAVAILABLE]", "[TEMPUNAVAIL]"];
+    const OTHERS: [&str; 6] = ["NAME", "PORT", "PROTO", "HELO", "DESTADDR", "DESTPORT"];
+    let mut client = NamedClient::Nobody;
+    for attribute in argument.split(' ').filter(|attribute| !attribute.is_empty()) {
+        let (name, value) = attribute.split_once('=').ok_or(FORM)?;
+        if name.eq_ignore_ascii_case("ADDR") {
+            let bare = value.get(5..).filter(|_| value[..5.min(value.len())].eq_ignore_ascii_case("IPV6:"));
+            client = match bare.unwrap_or(value).parse::<IpAddr>() {
+                Ok(address) => NamedClient::Address(address.to_canonical()),
+                Err(_) if UNKNOWN_ADDRESSES.iter().any(|known| value.eq_ignore_ascii_case(known)) => {
+                    NamedClient::Unknown
+                }
+                Err(_) => return Err(FORM),
+            };
+        } else if !OTHERS.iter().any(|known| name.eq_ignore_ascii_case(known)) {
+            return Err(FORM);
+        }
+    }
+    match argument.is_empty() {
+        true => Err(FORM),
+        false => Ok(SmtpCommand::Xclient(client)),
     }
 }
 

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use postway_net::listen::{CertificateError, ProxiedPeer, ServerCertificate, read_proxy_header};
 use rand::Rng;
 use tokio::{
     io::AsyncWriteExt,
@@ -17,18 +18,18 @@ use tokio::{
     sync::watch,
     time::{Instant, timeout},
 };
+use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    OpenNetwork, SmtpConfig, SmtpPurpose,
-    certificate::{CertificateError, ServerCertificate},
+    SmtpConfig, SmtpPurpose,
+    client_rules::{ClientOrigin, ClientPrivileges, ClientRules, OriginKind},
     connection_limit::{ConnectionLimit, LimitReached},
     conversation::{SessionRules, SmtpConversation},
     memory_budget::MailMemoryBudget,
     reply::SubmissionReply,
     session::{SmtpSession, close_after_reply},
 };
-use crate::smtp::proxy::{ProxiedPeer, read_proxy_header};
 
 /// The pause after the system could not accept a connection, for example without file handles.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -57,16 +58,21 @@ pub enum SmtpBindError {
 pub struct SmtpListener {
     plain: Option<TcpListener>,
     tls: Option<TcpListener>,
-    certificate: Option<Arc<ServerCertificate>>,
+    tls_acceptor: Option<TlsAcceptor>,
     config: SmtpConfig,
 }
 
 impl SmtpListener {
-    /// Opens the sockets and reads the certificate.
+    /// Opens the sockets.
     pub async fn bind(config: SmtpConfig) -> Result<Self, SmtpBindError> {
-        let certificate = config.certificate.clone().map(ServerCertificate::open).transpose()?.map(Arc::new);
+        let asks = !config.client_certificates.is_empty();
+        let acceptor = |certificate: &Arc<ServerCertificate>| match asks {
+            true => certificate.acceptor_that_asks(&[]),
+            false => certificate.acceptor(&[]),
+        };
+        let tls_acceptor = config.certificate.as_ref().map(acceptor).transpose()?;
         let (plain, tls) = (bind(config.listen).await?, bind(config.tls_listen).await?);
-        Ok(Self { plain, tls, certificate, config })
+        Ok(Self { plain, tls, tls_acceptor, config })
     }
 
     /// The address for plain text.
@@ -84,9 +90,9 @@ impl SmtpListener {
     where
         S: Clone + Into<SmtpPurpose> + Send + Sync + 'static,
     {
-        let Self { plain, tls, certificate, config } = self;
+        let Self { plain, tls, tls_acceptor, config } = self;
         let state = Arc::new(ListenerState {
-            open_networks: config.open_networks.iter().cloned().map(Arc::new).collect(),
+            clients: Arc::new(ClientRules::new(&config)),
             proxy_handshakes: TaskTracker::new(),
             connections: ConnectionLimit::new(config.connections_max, config.connections_per_client_max),
             budget: MailMemoryBudget::new(config.in_flight_bytes_max),
@@ -96,16 +102,11 @@ impl SmtpListener {
             sessions: TaskTracker::new(),
             cut: CancellationToken::new(),
             stop: stop.clone(),
-            certificate: certificate.clone(),
+            tls_acceptor,
             purpose: Box::new(move || service.borrow().clone().map(Into::into)),
             config,
         });
-        let watch_certificate = async {
-            if let Some(certificate) = certificate {
-                certificate.watch_files(state.config.timeouts.certificate, stop.clone()).await;
-            }
-        };
-        tokio::join!(state.accept_all(plain, false), state.accept_all(tls, true), watch_certificate);
+        tokio::join!(state.accept_all(plain, false), state.accept_all(tls, true));
         state.proxy_handshakes.close();
         state.proxy_handshakes.wait().await;
         state.sessions.close();
@@ -129,12 +130,12 @@ async fn bind(address: Option<SocketAddr>) -> Result<Option<TcpListener>, SmtpBi
 /// The state that all sessions share.
 struct ListenerState {
     config: SmtpConfig,
-    open_networks: Vec<Arc<OpenNetwork>>,
+    clients: Arc<ClientRules>,
     /// Connections from proxies that have not sent their header yet.
     proxy_handshakes: TaskTracker,
     connections: Arc<ConnectionLimit>,
     budget: Arc<MailMemoryBudget>,
-    certificate: Option<Arc<ServerCertificate>>,
+    tls_acceptor: Option<TlsAcceptor>,
     /// What sessions are for; `None` until there is a store.
     purpose: Box<dyn Fn() -> Option<SmtpPurpose> + Send + Sync>,
     /// The prefix of session ids, different for each start.
@@ -186,7 +187,7 @@ impl ListenerState {
             () = self.stop.cancelled() => return,
             header = timeout(self.config.timeouts.proxy, read_proxy_header(&mut stream)) => header,
         };
-        match header {
+        match header.map(|read| read.map(|header| header.peer)) {
             Ok(Ok(ProxiedPeer::Client(client))) => {
                 self.start_session(stream, ClientOrigin { peer: client, kind: OriginKind::Proxied }, secure);
             }
@@ -225,7 +226,7 @@ impl ListenerState {
             return self.turn_away(stream, secure, "4.3.2", "this server is starting");
         };
         let rules = self.session_rules(&purpose, &origin);
-        if rules.open.is_some() {
+        if rules.privileges.keyless.is_some() {
             // The client needs no key, so it counts as admitted.
             slot.admit();
         }
@@ -235,9 +236,10 @@ impl ListenerState {
             name: self.config.name.clone(),
             id: format!("{:08x}{number:x}", self.prefix),
             peer,
+            clients: self.clients.clone(),
             purpose,
             greeting_delay: self.config.greeting_delay,
-            certificate: self.certificate.clone(),
+            tls_acceptor: self.tls_acceptor.clone(),
             timeouts: self.config.timeouts.clone(),
             stop: self.stop.clone(),
             cut: self.cut.clone(),
@@ -261,47 +263,24 @@ impl ListenerState {
                     name,
                     message_bytes_max: desk.mail_bytes_max(),
                     recipients_max: self.config.recipients_max,
-                    offers_tls: self.certificate.is_some(),
-                    trusts_plain: false,
-                    open: None,
+                    offers_tls: self.tls_acceptor.is_some(),
+                    takes_xclient: false,
+                    privileges: ClientPrivileges::default(),
                     is_reception: true,
                 };
             }
         };
         let limits = service.door.limits();
-        let (trusts_plain, open) = (self.trusts_plain(origin), self.open_network(origin));
-        let needs_tls = !trusts_plain && open.is_none();
+        let privileges = self.clients.privileges(origin);
+        let needs_tls = !privileges.trusts_plain && privileges.keyless.is_none();
         SessionRules {
             name,
             message_bytes_max: limits.message_bytes_max,
             recipients_max: self.config.recipients_max.min(limits.recipients_max),
-            offers_tls: self.certificate.is_some() && (needs_tls || !self.config.certificate_is_own),
-            trusts_plain,
-            open,
+            offers_tls: self.tls_acceptor.is_some() && (needs_tls || !self.config.certificate_is_own),
+            takes_xclient: self.clients.takes_xclient(origin.peer.ip()),
+            privileges,
             is_reception: false,
-        }
-    }
-
-    /// Whether a key may be shown without TLS. A connection through a proxy has crossed a network, whatever
-    /// its address.
-    fn trusts_plain(&self, origin: &ClientOrigin) -> bool {
-        let address = origin.peer.ip().to_canonical();
-        match origin.kind {
-            OriginKind::Direct if address.is_loopback() => true,
-            OriginKind::Direct | OriginKind::Proxied => {
-                self.config.plaintext_networks.iter().any(|network| network.contains(address))
-            }
-            OriginKind::Unnamed => false,
-        }
-    }
-
-    /// The network rule by which the client needs no key.
-    fn open_network(&self, origin: &ClientOrigin) -> Option<Arc<OpenNetwork>> {
-        match origin.kind {
-            OriginKind::Direct | OriginKind::Proxied => {
-                self.open_networks.iter().find(|open| open.network.contains(origin.peer.ip())).cloned()
-            }
-            OriginKind::Unnamed => None,
         }
     }
 
@@ -324,28 +303,6 @@ impl ListenerState {
             // A client that does not read is not waited for.
             let _ = timeout(TURN_AWAY_MAX, say).await;
         });
-    }
-}
-
-/// The origin of a connection.
-struct ClientOrigin {
-    peer: SocketAddr,
-    kind: OriginKind,
-}
-
-/// How the address of the client is known.
-enum OriginKind {
-    /// It is the peer of the socket.
-    Direct,
-    /// A proxy named it.
-    Proxied,
-    /// It is the address of a proxy that does not name its client: it has no privileges.
-    Unnamed,
-}
-
-impl ClientOrigin {
-    fn direct(peer: SocketAddr) -> Self {
-        Self { peer, kind: OriginKind::Direct }
     }
 }
 

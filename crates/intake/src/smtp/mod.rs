@@ -13,7 +13,8 @@
 //!   bare LF inside a mail becomes CR LF, and a bare CR is refused;
 //! - everything said before TLS began is forgotten, and a password is accepted only under TLS, on this
 //!   machine, or in a network that was configured for it;
-//! - the client behind a proxy is known only through the header of a configured proxy;
+//! - the client behind a proxy is known only through the header of a configured proxy, or through XCLIENT from a
+//!   configured server;
 //! - the key is checked again for every mail, as for a request over HTTP;
 //! - lines, mails, recipients, errors, sessions, memory and waits are bounded.
 //!
@@ -23,7 +24,7 @@
 mod accept;
 mod authenticator;
 mod body;
-mod certificate;
+mod client_rules;
 mod command;
 mod connection_limit;
 mod conversation;
@@ -34,7 +35,6 @@ mod login;
 mod memory_budget;
 mod offline;
 mod options;
-pub mod proxy;
 mod reception;
 mod reply;
 mod scram;
@@ -42,10 +42,12 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-pub use authenticator::{AdmittedSender, OpenNetwork, SmtpAuthenticator, SmtpDenial};
-pub use certificate::{CertificateError, CertificateFiles};
+pub use authenticator::{
+    AdmittedSender, CertificateName, KeylessClient, KnownCertificate, OpenNetwork, SmtpAuthenticator,
+    SmtpDenial,
+};
 pub use command::{RecipientPath, SmtpCommand, SmtpCommandError, parse as parse_command};
 pub use listener::{SmtpBindError, SmtpListener};
 pub use offline::{OfflineRules, OfflineSession};
@@ -54,6 +56,7 @@ pub use reply::SubmissionReply;
 pub use scram::{ProvenKey, ScramCandidate, ScramOffer};
 
 use postway_domain::key::IpNetwork;
+use postway_net::listen::{ClientAuthorities, ServerCertificate};
 
 use crate::Door;
 
@@ -66,8 +69,8 @@ pub struct SmtpConfig {
     pub listen: Option<SocketAddr>,
     /// The address to listen on under TLS.
     pub tls_listen: Option<SocketAddr>,
-    /// The certificate and its key.
-    pub certificate: Option<CertificateFiles>,
+    /// The certificate, whose files somebody else watches.
+    pub certificate: Option<Arc<ServerCertificate>>,
     /// Whether the certificate is self-signed. STARTTLS is then offered only to clients that need it: many
     /// programs use TLS whenever it is offered, and give up if they cannot trust the certificate.
     pub certificate_is_own: bool,
@@ -87,6 +90,12 @@ pub struct SmtpConfig {
     pub proxy_networks: Vec<IpNetwork>,
     /// How long a client of the reception waits for the greeting; one that speaks earlier is cut off.
     pub greeting_delay: Duration,
+    /// Networks of servers that may name their client by XCLIENT.
+    pub xclient_networks: Vec<IpNetwork>,
+    /// Certificates of clients that need no key.
+    pub client_certificates: Vec<KnownCertificate>,
+    /// The authorities whose certificates are known by name.
+    pub client_authorities: Option<ClientAuthorities>,
     /// The timeouts of a session.
     pub timeouts: SmtpTimeouts,
 }
@@ -108,6 +117,9 @@ impl SmtpConfig {
             open_networks: Vec::new(),
             proxy_networks: Vec::new(),
             greeting_delay: Duration::ZERO,
+            xclient_networks: Vec::new(),
+            client_certificates: Vec::new(),
+            client_authorities: None,
             timeouts: SmtpTimeouts::default(),
         }
     }
@@ -130,8 +142,6 @@ pub struct SmtpTimeouts {
     pub wrong_key: Duration,
     /// Running sessions when the listener stops.
     pub drain: Duration,
-    /// How often to check whether the certificate has changed.
-    pub certificate: Duration,
 }
 
 impl Default for SmtpTimeouts {
@@ -144,7 +154,6 @@ impl Default for SmtpTimeouts {
             mail: Duration::from_secs(600),
             wrong_key: Duration::from_secs(1),
             drain: Duration::from_secs(10),
-            certificate: Duration::from_secs(2),
         }
     }
 }
@@ -177,11 +186,4 @@ pub struct SmtpService {
     pub door: Arc<Door>,
     /// Decides who may send.
     pub gatekeeper: Arc<dyn SmtpAuthenticator>,
-}
-
-impl CertificateFiles {
-    /// The paths of both files.
-    pub fn new(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        Self { certificate: certificate.into(), key: key.into() }
-    }
 }

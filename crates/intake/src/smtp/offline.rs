@@ -12,6 +12,7 @@ use secrecy::ExposeSecret;
 
 use super::{
     authenticator::{SmtpCredentials, SmtpDenial},
+    client_rules::ClientPrivileges,
     conversation::{SessionRules, SessionStep, SmtpConversation},
     memory_budget::MailMemoryBudget,
     reply::SubmissionReply,
@@ -60,8 +61,8 @@ impl OfflineSession {
             message_bytes_max,
             recipients_max,
             offers_tls,
-            trusts_plain,
-            open: None,
+            takes_xclient: false,
+            privileges: ClientPrivileges { trusts_plain, keyless: None },
             is_reception,
         };
         // Memory for the mail and for rounding up its share.
@@ -82,6 +83,8 @@ impl OfflineSession {
             self.output.append(self.conversation.output());
             match step {
                 SessionStep::Read => return,
+                // Its rules never allow it.
+                SessionStep::NewClient => self.conversation.change_client(None),
                 SessionStep::StartTls => {
                     // Plain text after STARTTLS is dropped with the buffer.
                     self.input.clear();
@@ -104,7 +107,7 @@ impl OfflineSession {
                     let opens = match self.conversation.credentials() {
                         Some(SmtpCredentials::Key { key, .. }) => key.expose_secret().starts_with("good"),
                         Some(SmtpCredentials::Proven(_)) => true,
-                        Some(SmtpCredentials::Unproven | SmtpCredentials::Network(_)) | None => false,
+                        Some(SmtpCredentials::Unproven | SmtpCredentials::Keyless(_)) | None => false,
                     };
                     let denied = || SmtpDenial::Refused("this key does not open".to_owned());
                     self.conversation.key_checked(if opens { Ok(()) } else { Err(denied()) });

@@ -78,6 +78,7 @@ impl From<&Refusal> for SubmissionReply {
             Refusal::Conflict { message } => Self::with_text(554, "5.6.0", message),
             Refusal::TooLarge { message } => Self::with_text(552, "5.3.4", message),
             Refusal::Busy { message } => Self::with_text(451, "4.3.2", message),
+            Refusal::OverQuota { message, .. } => Self::with_text(452, "4.7.0", message),
             Refusal::Unavailable(_) => NOT_STORED,
         }
     }

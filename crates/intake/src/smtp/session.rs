@@ -1,21 +1,28 @@
 //! One connection: moves the bytes of a conversation, watches its deadlines, and carries out its steps.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use bytes::BytesMut;
+use postway_net::listen::ShownCertificate;
 use rand::{Rng, distr::Alphanumeric};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
     time::{Instant, sleep, sleep_until, timeout, timeout_at},
 };
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     SmtpPurpose, SmtpTimeouts,
     accept::{SmtpSender, accept},
     authenticator::SmtpDenial,
-    certificate::ServerCertificate,
+    client_rules::{ClientOrigin, ClientRules, OriginKind},
+    command::NamedClient,
     connection_limit::ConnectionSlot,
     conversation::{SessionEnding, SessionStep, SmtpConversation, SubmittedMail},
     reception,
@@ -68,10 +75,11 @@ pub(super) struct SmtpSession {
     pub(super) name: String,
     pub(super) id: String,
     pub(super) peer: SocketAddr,
+    pub(super) clients: Arc<ClientRules>,
     pub(super) purpose: SmtpPurpose,
     /// How long the client waits for the greeting.
     pub(super) greeting_delay: std::time::Duration,
-    pub(super) certificate: Option<Arc<ServerCertificate>>,
+    pub(super) tls_acceptor: Option<TlsAcceptor>,
     pub(super) timeouts: SmtpTimeouts,
     /// Asks the session to end when no mail is arriving.
     pub(super) stop: CancellationToken,
@@ -113,21 +121,32 @@ impl SmtpSession {
             }
             conversation.secured();
         }
-        let Some(certificate) = self.certificate.as_ref().filter(|_| secure) else {
+        let Some(acceptor) = self.tls_acceptor.as_ref().filter(|_| secure) else {
             return SessionOutcome::Tls;
         };
         // Plain text that arrived before the handshake was dropped with its buffer.
-        let handshake = timeout(self.timeouts.handshake, certificate.acceptor().accept(tcp));
+        let handshake = timeout(self.timeouts.handshake, acceptor.accept(tcp));
         let handshake = tokio::select! {
             biased;
             handshake = handshake => handshake,
             () = self.slot.wanted() => return SessionOutcome::Cut,
         };
         match handshake {
-            Ok(Ok(mut tls)) => match self.converse(&mut tls, &mut conversation).await {
-                SessionHalt::StartTls => SessionOutcome::Cut,
-                SessionHalt::Ended(outcome) => outcome,
-            },
+            Ok(Ok(mut tls)) => {
+                if let SmtpPurpose::Submission(service) = &self.purpose
+                    && let Some(shown) = ShownCertificate::of(tls.get_ref().1.peer_certificates())
+                {
+                    let now_s = service.door.now().as_seconds().unsigned_abs();
+                    if let Some(client) = self.clients.recognize(&shown, now_s) {
+                        self.slot.admit();
+                        conversation.recognize(client);
+                    }
+                }
+                match self.converse(&mut tls, &mut conversation).await {
+                    SessionHalt::StartTls => SessionOutcome::Cut,
+                    SessionHalt::Ended(outcome) => outcome,
+                }
+            }
             Ok(Err(error)) => {
                 tracing::debug!(%error, peer = %self.peer.ip(), "a TLS handshake of SMTP failed");
                 SessionOutcome::Tls
@@ -218,12 +237,22 @@ impl SmtpSession {
                     self.flush(stream, conversation).await?;
                     return Ok(SessionHalt::StartTls);
                 }
+                SessionStep::NewClient => {
+                    let peer = SocketAddr::new(self.client(conversation), self.peer.port());
+                    let privileges = |kind| self.clients.privileges(&ClientOrigin { peer, kind });
+                    let privileges = match conversation.named_client() {
+                        NamedClient::Address(_) => Some(privileges(OriginKind::Proxied)),
+                        NamedClient::Unknown => Some(privileges(OriginKind::Unnamed)),
+                        NamedClient::Nobody => None,
+                    };
+                    conversation.change_client(privileges);
+                }
                 SessionStep::LookUp => {
                     let SmtpPurpose::Submission(service) = &self.purpose else {
                         return Ok(SessionHalt::Ended(SessionOutcome::Cut));
                     };
                     let username = conversation.scram_name().unwrap_or_default();
-                    let peer = self.peer.ip().to_canonical();
+                    let peer = self.client(conversation);
                     let offer = service.gatekeeper.scram_offer(username, peer).await;
                     let nonce: String =
                         rand::rng().sample_iter(Alphanumeric).take(NONCE_CHARS).map(char::from).collect();
@@ -257,7 +286,7 @@ impl SmtpSession {
                 let sender = SmtpSender {
                     credentials,
                     greeted_as: conversation.greeted_as(),
-                    peer: self.peer.ip().to_canonical(),
+                    peer: self.client(conversation),
                     session: &self.id,
                     by: &self.name,
                     secure: conversation.is_secure(),
@@ -305,6 +334,14 @@ impl SmtpSession {
         Ok(())
     }
 
+    /// The address of the client: the one that XCLIENT named, or the other end of the connection.
+    fn client(&self, conversation: &SmtpConversation) -> IpAddr {
+        match conversation.named_client() {
+            NamedClient::Address(address) => address,
+            NamedClient::Nobody | NamedClient::Unknown => self.peer.ip().to_canonical(),
+        }
+    }
+
     /// The deadline for the next bytes.
     fn deadline(&self, conversation: &SmtpConversation, mail_began: Option<Instant>) -> Instant {
         let idle = Instant::now() + self.timeouts.idle;
@@ -325,7 +362,7 @@ impl SmtpSession {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         self.flush(stream, conversation).await?;
-        let peer = self.peer.ip().to_canonical();
+        let peer = self.client(conversation);
         let verdict = match (&self.purpose, conversation.credentials()) {
             (SmtpPurpose::Submission(service), Some(shown)) => {
                 shown.check_key(&*service.gatekeeper, peer).await

@@ -12,7 +12,9 @@ use postway_domain::{
 use secrecy::ExposeSecret;
 
 use super::{
-    authenticator::{OpenNetwork, SmtpCredentials, SmtpDenial},
+    authenticator::{KeylessClient, SmtpCredentials, SmtpDenial},
+    client_rules::ClientPrivileges,
+    command::NamedClient,
     conversation::{SessionEnding, SessionRules, SessionStep, SmtpConversation},
     memory_budget::MailMemoryBudget,
     reply::SubmissionReply,
@@ -59,8 +61,8 @@ fn rules() -> SessionRules {
         message_bytes_max: MESSAGE_BYTES_MAX,
         recipients_max: RECIPIENTS_MAX,
         offers_tls: true,
-        trusts_plain: true,
-        open: None,
+        takes_xclient: false,
+        privileges: ClientPrivileges { trusts_plain: true, keyless: None },
         is_reception: false,
     }
 }
@@ -80,6 +82,10 @@ fn talk_with<'a>(
                 Some(piece) => input.extend_from_slice(piece),
                 None => break,
             },
+            SessionStep::NewClient => {
+                let is_near = conversation.named_client() == NamedClient::Address([192, 0, 2, 7].into());
+                conversation.change_client(Some(ClientPrivileges { trusts_plain: is_near, keyless: None }));
+            }
             SessionStep::StartTls => {
                 input.clear();
                 conversation.secured();
@@ -144,7 +150,8 @@ fn the_extensions_are_those_that_hold_now() {
     let expected = "220 mx.example ESMTP Postway\r\n250-mx.example\r\n250-PIPELINING\r\n250-SIZE 1000\r\n250-8BITMIME\r\n\
         250-SMTPUTF8\r\n250-DSN\r\n250-ENHANCEDSTATUSCODES\r\n250-STARTTLS\r\n250-AUTH PLAIN LOGIN SCRAM-SHA-256\r\n250 CHUNKING\r\n";
     assert_eq!(result.answers, expected);
-    let far = talk_with(SessionRules { trusts_plain: false, ..rules() }, 0, [HELLO.as_bytes()]);
+    let far =
+        talk_with(SessionRules { privileges: ClientPrivileges::default(), ..rules() }, 0, [HELLO.as_bytes()]);
     assert!(!far.answers.contains("AUTH") && far.answers.contains("STARTTLS"), "{}", far.answers);
     let no_tls = talk_with(SessionRules { offers_tls: false, ..rules() }, 0, [HELLO.as_bytes()]);
     assert!(!no_tls.answers.contains("STARTTLS"));
@@ -342,12 +349,9 @@ fn a_proof_that_does_not_hold_is_a_wrong_key_whoever_it_is_for() {
 
 #[test]
 fn a_network_may_need_no_key_and_may_still_show_one() {
-    let open = OpenNetwork {
-        network: "127.0.0.0/8".parse().unwrap(),
-        tenant: "default".parse().unwrap(),
-        account: None,
-    };
-    let rules = || SessionRules { open: Some(Arc::new(open.clone())), ..rules() };
+    let client = KeylessClient { tenant: "default".parse().unwrap(), account: None, by: "a test".to_owned() };
+    let privileges = ClientPrivileges { trusts_plain: true, keyless: Some(Arc::new(client)) };
+    let rules = || SessionRules { privileges: privileges.clone(), ..rules() };
     let said = format!("{HELLO}{MAIL}DATA\r\nHi\r\n.\r\n");
     let result = talk_with(rules(), 1024 * 1024, [said.as_bytes()]);
     assert_eq!(result.codes(), ["250", "250", "250", "354", "250"], "{}", result.answers);
@@ -375,7 +379,11 @@ fn what_was_said_before_tls_is_forgotten() {
 
 #[test]
 fn a_key_is_not_asked_for_in_the_clear() {
-    let result = talk_with(SessionRules { trusts_plain: false, ..rules() }, 0, [login().as_bytes()]);
+    let result = talk_with(
+        SessionRules { privileges: ClientPrivileges::default(), ..rules() },
+        0,
+        [login().as_bytes()],
+    );
     assert_eq!(result.codes(), ["250", "538"]);
 }
 
@@ -477,4 +485,38 @@ fn a_chunk_that_is_read_only_to_be_refused_must_end_in_time_too() {
     input.extend_from_slice(&[b'x'; 997]);
     assert!(matches!(conversation.advance(&mut input), SessionStep::Read));
     assert!(!conversation.is_receiving());
+}
+
+#[test]
+fn a_named_server_speaks_for_its_client_and_the_session_begins_anew() {
+    let rules = || SessionRules { takes_xclient: true, privileges: ClientPrivileges::default(), ..rules() };
+    let near = "XCLIENT NAME=spike.example ADDR=192.0.2.7 PORT=25 PROTO=ESMTP HELO=spike\r\n";
+    let result = talk_with(rules(), 1024 * 1024, [format!("{HELLO}{near}{HELLO}").as_bytes()]);
+    assert_eq!(result.codes(), ["250", "220", "250"], "{}", result.answers);
+    let (before, after) = result.answers.rsplit_once("220 ").unwrap();
+    assert!(before.contains("XCLIENT NAME ADDR") && !before.contains("AUTH"), "{before}");
+    assert!(after.contains("AUTH PLAIN"), "the client is where keys may be shown: {after}");
+    // What was said before the client changed is forgotten.
+    let said = format!("{near}{}{near}{MAIL}", login());
+    let result = talk_with(rules(), 1024 * 1024, [said.as_bytes()]);
+    assert_eq!(result.codes(), ["220", "250", "235", "220", "503", "503"], "{}", result.answers);
+    for (attributes, code) in [
+        ("ADDR=[UNAVAILABLE]", "220"),
+        ("addr=ipv6:2001:db8::1", "220"),
+        ("HELO=x", "220"),
+        ("", "501"),
+        ("ADDR=nowhere", "501"),
+        ("ADDR=IPV6:", "501"),
+        ("LOGIN=admin", "501"),
+        ("192.0.2.7", "501"),
+    ] {
+        let result = talk_with(rules(), 0, [format!("XCLIENT {attributes}\r\n").as_bytes()]);
+        assert_eq!(result.codes(), [code], "{attributes}");
+    }
+    let result = talk(&format!("{HELLO}{near}"));
+    assert_eq!(result.codes(), ["250", "550"], "nobody else may");
+    assert!(!result.answers.contains("250-XCLIENT"), "{}", result.answers);
+    let said = format!("{near}{}{MAIL}{near}", login());
+    let result = talk_with(rules(), 1024 * 1024, [said.as_bytes()]);
+    assert_eq!(result.codes().last(), Some(&"503"), "not in a mail: {}", result.answers);
 }

@@ -29,7 +29,7 @@ use postway_domain::{
 use postway_intake::{
     Door, DoorParts, FetchConfig, IntakeLimits,
     smtp::{
-        AdmittedSender, OpenNetwork, ProvenKey, ScramCandidate, ScramOffer, SmtpAuthenticator, SmtpConfig,
+        AdmittedSender, KeylessClient, ProvenKey, ScramCandidate, ScramOffer, SmtpAuthenticator, SmtpConfig,
         SmtpDenial, SmtpListener, SmtpService,
     },
 };
@@ -116,7 +116,7 @@ impl SmtpAuthenticator for TestKeys {
         SmtpDenial::Refused("this key does not open by SCRAM".to_owned())
     }
 
-    async fn admit_network(&self, open: &OpenNetwork) -> Result<AdmittedSender, SmtpDenial> {
+    async fn admit_keyless(&self, open: &KeylessClient) -> Result<AdmittedSender, SmtpDenial> {
         match self.away.load(Ordering::Relaxed) {
             true => Err(SmtpDenial::Unavailable(StoreError::Unavailable("away".to_owned()))),
             false => Ok(AdmittedSender::unbound(open.tenant.clone())),

@@ -3,7 +3,8 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use postway_domain::TenantSettings;
-use postway_intake::smtp::{CertificateFiles, SmtpConfig};
+use postway_intake::smtp::SmtpConfig;
+use postway_net::listen::{CertificateFiles, ServerCertificate};
 use postway_testkit::TestCert;
 use rustls::{
     ClientConfig, RootCertStore,
@@ -13,6 +14,7 @@ use rustls::{
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
+use tokio_util::sync::CancellationToken;
 
 use crate::{MAIL, SmtpClient, TestGateway, config, loopback, uid_of};
 
@@ -21,12 +23,19 @@ fn write(folder: &Path, certificate: &TestCert) {
     std::fs::write(folder.join("cert.pem"), &certificate.cert_pem).unwrap();
 }
 
+/// The certificate in these files, which are watched as long as the test runs.
+fn opened(folder: &Path) -> Arc<ServerCertificate> {
+    let files = CertificateFiles::new(folder.join("cert.pem"), folder.join("key.pem"));
+    let opened = Arc::new(ServerCertificate::open(files).unwrap());
+    tokio::spawn(opened.clone().watch_files(Duration::from_millis(20), CancellationToken::new()));
+    opened
+}
+
 async fn gateway(certificate: &TestCert) -> (TempDir, TestGateway) {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), certificate);
-    let files = CertificateFiles::new(folder.path().join("cert.pem"), folder.path().join("key.pem"));
-    let mut config = SmtpConfig { tls_listen: Some(loopback()), certificate: Some(files), ..config() };
-    config.timeouts.certificate = Duration::from_millis(20);
+    let certificate = Some(opened(folder.path()));
+    let config = SmtpConfig { tls_listen: Some(loopback()), certificate, ..config() };
     (folder, TestGateway::with(config, TenantSettings::default()).await)
 }
 
@@ -89,9 +98,9 @@ async fn a_certificate_that_nobody_vouches_for_is_offered_to_those_who_need_it()
     let certificate = TestCert::localhost();
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &certificate);
-    let files = CertificateFiles::new(folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    let certificate = Some(opened(folder.path()));
     let proxy_networks = vec!["127.0.0.0/8".parse().unwrap()];
-    let own = SmtpConfig { certificate: Some(files), certificate_is_own: true, ..config() };
+    let own = SmtpConfig { certificate, certificate_is_own: true, ..config() };
     let near = TestGateway::with(own.clone(), TenantSettings::default()).await;
     let offered = near.client().await.expect("EHLO me", "250").await;
     assert!(!offered.contains("STARTTLS") && offered.contains("AUTH PLAIN"), "{offered}");

@@ -105,6 +105,12 @@ impl ApiClient {
         }
     }
 
+    /// Whether it sends the tenant's key with this id.
+    pub fn has_key_of(&self, id: &str) -> bool {
+        let own = self.key.as_ref().and_then(|key| key.expose().strip_prefix("pw_"));
+        !id.is_empty() && own.and_then(|key| key.strip_prefix(id)).is_some_and(|rest| rest.starts_with('_'))
+    }
+
     /// The same client, with this request id on every request.
     pub fn for_request(mut self, request_id: Option<String>) -> Self {
         // An id that no header can carry did not come from a header, so it is dropped.

@@ -28,6 +28,24 @@ Examples:
   curl http://127.0.0.1:8025/v1/messages -H 'Content-Type: application/json' \\
     -d '{\"from\":\"a@example.com\",\"to\":\"b@example.net\",\"subject\":\"Hi\",\"text\":\"Hi\"}'";
 
+/// `postway apply`.
+pub const APPLY: &str = "A folder has one file for each thing, in the words of the API:
+  settings/acme/tenant.toml
+  settings/acme/accounts/relay-1.toml    host, port, …; password_env = \"RELAY_PASSWORD\" or password_file = \"relay.pw\"
+  settings/acme/templates/welcome.toml, webhooks/crm.toml, mailboxes/…, rules/…, streams/…
+  settings/acme/keys/shop.toml           scopes, allow_ips, …; key_file = \"shop.key\" is where a new key is written
+A field that a file does not have stays as it is. Nothing is deleted unless --delete names its kind.
+
+Examples:
+  postway apply settings --dry-run
+  postway apply settings
+  postway apply settings --delete accounts,rules";
+
+/// `postway export`.
+pub const EXPORT: &str = "Examples:
+  postway export settings
+  postway export settings --tenant acme";
+
 /// `postway send`.
 pub const SEND: &str = "Examples:
   postway send --from 'Shop <shop@example.com>' --to ada@example.net --subject Hello --text 'Hi.' --wait
@@ -116,6 +134,16 @@ Examples:
   postway tenants keys create acme --name shop --scope send --scope read
   postway tenants update acme --default-account relay-1 --weight 50
   postway --tenant acme messages list";
+
+/// `postway users`.
+pub const USERS: &str = "These need the admin key.
+
+Examples:
+  postway users create ada --role operator --for acme
+  postway users create root --role admin --all-tenants
+  postway users update ada --role viewer
+  postway users sessions ada --end
+  postway users invite ada";
 
 /// `postway outbox`.
 pub const OUTBOX: &str = "Examples:

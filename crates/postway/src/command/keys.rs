@@ -36,8 +36,8 @@ pub struct KeyCreateArgs {
     /// A name that people recognise the key by
     #[arg(long)]
     name: Option<String>,
-    /// What it may do (may be repeated) [default: all]
-    #[arg(long = "scope", value_parser = ["send", "read", "manage"])]
+    /// What it may do (may be repeated) [default: send, read, manage]
+    #[arg(long = "scope", value_parser = ["send", "read", "manage", "read:content"])]
     scopes: Vec<String>,
     /// When the key expires (RFC 3339 or Unix seconds)
     #[arg(long, value_name = "TIME")]
@@ -72,8 +72,16 @@ pub async fn run(
         KeysCommand::List(KeyOwnerArgs { tenant_id }) => {
             let keys = client.get(&["v1", "tenants", &tenant_id, "keys"], &[]).await?;
             output.show(&keys, |output, keys| {
-                let columns =
-                    ["id", "name", "scopes", "created_at", "last_used_at", "expires_at", "revoked_at"];
+                let columns = [
+                    "id",
+                    "name",
+                    "scopes",
+                    "created_by",
+                    "created_at",
+                    "last_used_at",
+                    "expires_at",
+                    "revoked_at",
+                ];
                 output.table(&columns, list(keys, "data").iter().map(|key| row(key, &columns)))
             })
         }

@@ -5,7 +5,9 @@
 //! are hidden aliases.
 
 mod accounts;
+mod apply;
 mod audit;
+mod audit_chain;
 mod authorize;
 mod backup;
 mod batches;
@@ -49,6 +51,7 @@ mod template_files;
 mod templates;
 mod tenants;
 mod top;
+mod users;
 mod views;
 mod webhooks;
 
@@ -173,7 +176,10 @@ enum PostwayCommand {
     /// Create, change, suspend and delete tenants and their keys
     #[command(subcommand, after_help = examples::TENANTS)]
     Tenants(Box<tenants::TenantsCommand>),
-    /// Show who changed what
+    /// Create, invite, change and delete users: the people who operate the gateway
+    #[command(subcommand, after_help = examples::USERS)]
+    Users(users::UsersCommand),
+    /// Show who changed what, follow it, and check that nothing of it was removed
     Audit(audit::AuditArgs),
     /// Show the processes that share the database
     Nodes,
@@ -216,6 +222,12 @@ enum PostwayCommand {
     /// Install views into the database that show the tables of the systems you come from
     #[command(subcommand)]
     Views(views::ViewsCommand),
+    /// Make tenants, accounts, templates and the like as a folder of files says, and show the difference
+    #[command(after_help = examples::APPLY)]
+    Apply(apply::ApplyArgs),
+    /// Write tenants, accounts, templates and the like to a folder of files
+    #[command(after_help = examples::EXPORT)]
+    Export(apply::ExportArgs),
     /// Check or print the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -303,6 +315,7 @@ impl CommandLine {
             PostwayCommand::Inbound(command) => inbound::run(&context, command).await,
             PostwayCommand::Events(args) => events::run(&context, args).await,
             PostwayCommand::Tenants(command) => tenants::run(&context, *command).await,
+            PostwayCommand::Users(command) => users::run(&context, command).await,
             PostwayCommand::Audit(args) => audit::run(&context, args).await,
             PostwayCommand::Nodes => nodes::run(&context).await,
             PostwayCommand::Outbox(command) => outbox::run(&context, command).await,
@@ -319,6 +332,8 @@ impl CommandLine {
             PostwayCommand::Migrate(command) => migrate::run(&context, command).await,
             PostwayCommand::Moving(command) => Box::pin(moving::run(&context, *command)).await,
             PostwayCommand::Views(command) => views::run(&context, command).await,
+            PostwayCommand::Apply(args) => apply::apply(&context, args).await,
+            PostwayCommand::Export(args) => apply::export(&context, args).await,
             PostwayCommand::Config(command) => config::run(&context, command),
             PostwayCommand::Completions(args) => completions::run(&context, &args),
         }

@@ -13,8 +13,10 @@ mod error;
 mod http;
 mod keys;
 mod layers;
+mod limits;
 mod log;
 mod network;
+mod oidc;
 mod outbox;
 mod pec;
 mod print;
@@ -25,6 +27,7 @@ mod smtp;
 mod telemetry;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod value;
 
 use std::ffi::OsString;
@@ -36,19 +39,21 @@ pub use content::{AttachmentsSection, SpoolSection, StorageSection};
 pub use database::DatabaseConfig;
 pub use dispatch::DispatchSection;
 pub use error::ConfigErrors;
-pub use http::HttpSection;
+pub use http::{ForwardedHeader, HttpSection};
 pub use keys::ConfigSecret;
 pub use log::{LogFormat, LogSection};
 pub use network::NetworkPrefix;
+pub use oidc::OidcSection;
 pub use pec::PecSection;
 pub use reception::ReceptionSection;
 pub use retention::RetentionSection;
 pub use smtp::SmtpSection;
 pub use telemetry::TelemetrySection;
+pub use tls::TlsSection;
 pub use value::ResolvedSetting;
 
 use layers::ConfigLayers;
-use postway_api::CompatConfig;
+use postway_api::{CompatConfig, RequestLimits};
 use postway_intake::outbox::OutboxSource;
 
 /// Read when no file is named, if it exists.
@@ -87,12 +92,18 @@ pub struct ServerConfig {
     pub outbox: Vec<OutboxSource>,
     /// `[http]`
     pub http: HttpSection,
+    /// `[limits]`
+    pub limits: RequestLimits,
+    /// `[oidc]`, where an issuer is set
+    pub oidc: Option<OidcSection>,
     /// `[compat]`
     pub compat: CompatConfig,
     /// `[dispatch]`
     pub dispatch: DispatchSection,
     /// `[retention]`
     pub retention: RetentionSection,
+    /// `[tls]`
+    pub tls: TlsSection,
     /// `[smtp]`
     pub smtp: SmtpSection,
     /// `[clamd]`
@@ -180,12 +191,25 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
     let pec = PecSection::read(layers);
     let outbox = outbox::read(layers);
     let http = HttpSection::read(layers);
+    let limits = limits::read(layers);
+    let oidc = OidcSection::read(layers, public_url.as_ref().and_then(|url| url.as_deref()));
     let compat = compat::read(layers);
     let dispatch = DispatchSection::read(layers);
     let retention = RetentionSection::read(layers);
-    let smtp = SmtpSection::read(layers);
+    let tls = TlsSection::read(layers);
+    let shared = tls.as_ref().and_then(|tls| tls.certificate.clone());
+    let smtp = SmtpSection::read(layers, shared.as_ref());
     let clamd = ClamdSection::read(layers);
     let reception = ReceptionSection::read(layers);
+    if let (Some(http), Some(None)) = (&http, tls.as_ref().map(|tls| &tls.certificate))
+        && http.tls_listen.is_some()
+    {
+        layers.warnings.push(
+            "http.tls_listen has no certificate (tls.certificate_file): it makes one of its own, which clients trust only \
+             if they are configured to"
+                .to_owned(),
+        );
+    }
     let log = LogSection::read(layers);
     let telemetry = TelemetrySection::read(layers);
     Some(ServerConfig {
@@ -203,9 +227,12 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
         pec: pec?,
         outbox: outbox?,
         http: http?,
+        limits: limits?,
+        oidc: oidc?,
         compat: compat?,
         dispatch: dispatch?,
         retention: retention?,
+        tls: tls?,
         smtp: smtp?,
         clamd: clamd?,
         reception: reception?,

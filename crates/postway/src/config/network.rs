@@ -1,9 +1,11 @@
-//! `allow_private_targets`: the private networks that webhooks and fetches may reach; and `dns_server`, which checks
-//! of domains ask.
+//! Networks in settings: `allow_private_targets`, the private networks that webhooks and fetches may reach, and
+//! the networks of clients and proxies; and `dns_server`, which checks of domains ask.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
+
+use postway_domain::key::IpNetwork;
 
 use super::layers::ConfigLayers;
 
@@ -52,6 +54,21 @@ pub(super) fn read_dns_server(layers: &mut ConfigLayers) -> Option<Option<Socket
         text.parse()
             .map_err(|_| format!("`{text}` is not the address of a name server; write one like 192.0.2.1:53"))
     })
+}
+
+/// Networks, none of which may contain all addresses.
+pub(super) fn networks(text: &str) -> Result<Vec<IpNetwork>, String> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(network).collect()
+}
+
+/// One network that does not contain all addresses.
+pub(super) fn network(text: &str) -> Result<IpNetwork, String> {
+    match text.parse::<IpNetwork>()? {
+        everything if everything.is_everything() => {
+            Err(format!("`{text}` is everybody: name the networks that you mean, such as 172.18.0.0/16"))
+        }
+        network => Ok(network),
+    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use postway_domain::key::IpNetwork;
-use postway_intake::smtp::{CertificateFiles, OpenNetwork};
+use postway_intake::smtp::{CertificateName, KnownCertificate, OpenNetwork};
+use postway_net::listen::{CertificateFiles, CertificateFingerprint};
 
 use super::layers::ConfigLayers;
+use super::network::{network, networks};
+use super::tls::read_certificate_files;
 use super::{integer_between, listen_address};
 
 const CONNECTIONS: usize = 1_000;
@@ -21,7 +24,7 @@ pub struct SmtpSection {
     pub listen: Option<SocketAddr>,
     /// Where it listens under TLS from the first byte; none: it is off.
     pub tls_listen: Option<SocketAddr>,
-    /// Its certificate and key, as given.
+    /// Its certificate and key: its own, otherwise those of all listeners.
     pub certificate: Option<CertificateFiles>,
     /// Whether it needs a certificate and none is configured, so that one is made.
     pub makes_certificate: bool,
@@ -31,6 +34,12 @@ pub struct SmtpSection {
     pub open_networks: Vec<OpenNetwork>,
     /// Proxies, which must announce the address of their client.
     pub proxy_networks: Vec<IpNetwork>,
+    /// Servers that may name their client by XCLIENT.
+    pub xclient_networks: Vec<IpNetwork>,
+    /// Certificates of clients that need no key.
+    pub client_certificates: Vec<KnownCertificate>,
+    /// The file with the authorities whose certificates are known by name.
+    pub client_ca_file: Option<PathBuf>,
     /// Connections at once.
     pub max_connections: usize,
     /// Connections of one client.
@@ -42,17 +51,15 @@ pub struct SmtpSection {
 }
 
 impl SmtpSection {
-    pub(super) fn read(layers: &mut ConfigLayers) -> Option<Self> {
+    pub(super) fn read(layers: &mut ConfigLayers, shared: Option<&CertificateFiles>) -> Option<Self> {
         let address = |text: &str| match text {
             "off" => Ok(None),
             _ => listen_address(text).map(Some),
         };
         let listen = layers.take_optional("smtp.listen", address).map(Option::flatten);
         let tls_listen = layers.take_optional("smtp.tls_listen", address).map(Option::flatten);
-        let file = |text: &str| Ok(PathBuf::from(text));
-        let certificate_file = layers.take_optional("smtp.tls_certificate_file", file);
-        let key_file = layers.take_optional("smtp.tls_key_file", file);
-        let certificate = read_certificate(layers, certificate_file?, key_file?);
+        let own = read_certificate_files(layers, "smtp.tls_certificate_file", "smtp.tls_key_file");
+        let certificate = own.map(|own| own.or_else(|| shared.cloned()));
         let mut count = |key, default: usize, max: u64| {
             layers.take(key, default, &default.to_string(), |text| {
                 integer_between(text, 1, max).map(|count| count as usize)
@@ -72,12 +79,20 @@ impl SmtpSection {
         let plaintext_networks = layers.take("smtp.plaintext_networks", Vec::new(), "", networks);
         let open_networks = layers.take("smtp.open_networks", Vec::new(), "", open_networks);
         let proxy_networks = layers.take("smtp.proxy_networks", Vec::new(), "", networks);
+        let xclient_networks = layers.take("smtp.xclient_networks", Vec::new(), "", networks);
+        let client_certificates = layers.take("smtp.client_certificates", Vec::new(), "", known_certificates);
+        let client_ca_file = layers.take_optional("smtp.client_ca_file", |text| Ok(PathBuf::from(text)));
+        let is_named = |known: &KnownCertificate| matches!(known.certificate, CertificateName::Name(_));
+        if client_ca_file == Some(None) && client_certificates.iter().flatten().any(is_named) {
+            let why = "names a certificate by san:, which needs the authority that issued it: set smtp.client_ca_file";
+            layers.refuse("smtp.client_certificates", why.to_owned());
+        }
         let (listen, tls_listen, certificate) = (listen?, tls_listen?, certificate?);
         let is_far = listen.is_some_and(|listen| !listen.ip().is_loopback());
         let makes_certificate = certificate.is_none() && (is_far || tls_listen.is_some());
         if makes_certificate {
             layers.warnings.push(
-                "smtp has no certificate (smtp.tls_certificate_file): it makes one of its own, which clients trust only if \
+                "smtp has no certificate (tls.certificate_file): it makes one of its own, which clients trust only if \
                  they are configured to"
                     .to_owned(),
             );
@@ -97,25 +112,14 @@ impl SmtpSection {
             plaintext_networks: plaintext_networks?,
             open_networks: open_networks?,
             proxy_networks: proxy_networks?,
+            xclient_networks: xclient_networks?,
+            client_certificates: client_certificates?,
+            client_ca_file: client_ca_file?,
             max_connections: max_connections?,
             max_connections_per_client: per_client?,
             max_recipients: max_recipients?,
             ehlo_name: ehlo_name?,
         })
-    }
-}
-
-/// Networks, none of which may contain all addresses.
-fn networks(text: &str) -> Result<Vec<IpNetwork>, String> {
-    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(network).collect()
-}
-
-fn network(text: &str) -> Result<IpNetwork, String> {
-    match text.parse::<IpNetwork>()? {
-        everything if everything.is_everything() => {
-            Err(format!("`{text}` is everybody: name the networks that you mean, such as 172.18.0.0/16"))
-        }
-        network => Ok(network),
     }
 }
 
@@ -138,23 +142,45 @@ fn open_networks(text: &str) -> Result<Vec<OpenNetwork>, String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(open).collect()
 }
 
-fn read_certificate(
-    layers: &mut ConfigLayers,
-    certificate: Option<PathBuf>,
-    key: Option<PathBuf>,
-) -> Option<Option<CertificateFiles>> {
-    match (certificate, key) {
-        (Some(certificate), Some(key)) => Some(Some(CertificateFiles { certificate, key })),
-        (None, None) => Some(None),
-        (Some(_), None) => {
-            layers.refuse("smtp.tls_certificate_file", "needs smtp.tls_key_file: set both".to_owned());
-            None
-        }
-        (None, Some(_)) => {
-            layers.refuse("smtp.tls_key_file", "needs smtp.tls_certificate_file: set both".to_owned());
-            None
-        }
+/// Certificates with the tenant whose mail comes from their clients: `sha256:AB12…=default`,
+/// `san:app.example.com=shop/relay-1`.
+fn known_certificates(text: &str) -> Result<Vec<KnownCertificate>, String> {
+    let known = |item: &str| {
+        let form = || {
+            format!(
+                "`{item}` must be sha256:FINGERPRINT=TENANT or san:HOST=TENANT, each with /ACCOUNT if you like"
+            )
+        };
+        let (whom, whose) = item.split_once('=').ok_or_else(form)?;
+        let (tenant, account) = match whose.split_once('/') {
+            Some((tenant, account)) => (tenant, Some(account)),
+            None => (whose, None),
+        };
+        let certificate = match whom.trim().split_once(':').ok_or_else(form)? {
+            ("sha256", digits) => CertificateName::Fingerprint(fingerprint(digits).ok_or_else(form)?),
+            ("san", name) if is_host(name) => CertificateName::Name(name.to_owned()),
+            _ => return Err(form()),
+        };
+        Ok(KnownCertificate {
+            certificate,
+            tenant: tenant.trim().parse().map_err(|_| form())?,
+            account: account.map(|account| account.trim().parse().map_err(|_| form())).transpose()?,
+        })
+    };
+    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(known).collect()
+}
+
+/// 32 octets in hexadecimal, with or without colons, as `openssl x509 -fingerprint -sha256` prints them.
+fn fingerprint(text: &str) -> Option<CertificateFingerprint> {
+    let digits: Vec<char> = text.chars().filter(|character| *character != ':').collect();
+    let mut octets = CertificateFingerprint::default();
+    if digits.len() != octets.len() * 2 {
+        return None;
     }
+    for (octet, pair) in octets.iter_mut().zip(digits.chunks(2)) {
+        *octet = u8::try_from(pair[0].to_digit(16)? * 16 + pair[1].to_digit(16)?).ok()?;
+    }
+    Some(octets)
 }
 
 fn is_host(text: &str) -> bool {
@@ -196,6 +222,13 @@ mod tests {
         let addresses = [("POSTWAY_SMTP_LISTEN", "0.0.0.0:587"), ("POSTWAY_SMTP_TLS_LISTEN", "0.0.0.0:465")];
         let smtp = read(&[addresses, FILES].concat()).unwrap();
         assert_eq!(smtp.certificate, Some(CertificateFiles::new("/c.pem", "/k.pem")));
+        let shared = [("POSTWAY_TLS_CERTIFICATE_FILE", "/s.pem"), ("POSTWAY_TLS_KEY_FILE", "/t.pem")];
+        assert_eq!(read(&shared).unwrap().certificate, Some(CertificateFiles::new("/s.pem", "/t.pem")));
+        assert_eq!(
+            read(&[shared, FILES].concat()).unwrap().certificate,
+            Some(CertificateFiles::new("/c.pem", "/k.pem")),
+            "its own come first"
+        );
         assert!(read(&[("POSTWAY_SMTP_LISTEN", "127.0.0.1:2525")]).is_ok());
     }
 
@@ -235,6 +268,30 @@ mod tests {
             ("POSTWAY_SMTP_OPEN_NETWORKS", "10.0.0.0/8=default/"),
         ] {
             assert!(read(&[(name, value)]).is_err(), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn certificates_of_clients_are_named_by_fingerprint_or_by_name() {
+        let hex = "AB:".repeat(31) + "0f";
+        let (by_digest, by_name) = (format!("sha256:{hex}=default"), "san:app.example.com = shop/relay-1");
+        let both = format!("{by_digest}, {by_name}");
+        let env =
+            [("POSTWAY_SMTP_CLIENT_CERTIFICATES", both.as_str()), ("POSTWAY_SMTP_CLIENT_CA_FILE", "/ca.pem")];
+        let smtp = read(&env).unwrap();
+        let mut octets = [0xab; 32];
+        octets[31] = 0x0f;
+        assert_eq!(smtp.client_certificates[0].certificate, CertificateName::Fingerprint(octets));
+        assert_eq!(
+            smtp.client_certificates[1].certificate,
+            CertificateName::Name("app.example.com".to_owned())
+        );
+        assert_eq!(smtp.client_certificates[1].account, Some("relay-1".parse().unwrap()));
+        for wrong in
+            [by_name, "sha256:ab=default", "md5:ab=default", "sha256:=default", "san:a b=default", "default"]
+        {
+            let error = read(&[("POSTWAY_SMTP_CLIENT_CERTIFICATES", wrong)]).unwrap_err();
+            assert!(error.starts_with("`smtp.client_certificates`"), "{error}");
         }
     }
 

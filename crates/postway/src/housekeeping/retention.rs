@@ -362,6 +362,7 @@ pub(crate) mod tests {
                 target: "all".to_owned(),
                 request_id: None,
                 detail: None,
+                salt: Some([5; 16]),
             };
             store.change(DirectoryChange::Forget(at), Some(entry)).await.unwrap();
         }

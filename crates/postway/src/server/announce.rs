@@ -18,8 +18,8 @@ const TENANTS_MAX: u32 = 20;
 pub struct StartAnnouncement {
     /// The address of the HTTP listener.
     pub address: SocketAddr,
-    /// The lines about SMTP.
-    pub smtp: String,
+    /// The lines about further listeners.
+    pub further: String,
     /// The admin key, and whether it is new.
     pub admin_key: AdminKeyText,
     /// Whether every tenant was suspended.
@@ -34,7 +34,7 @@ impl StartAnnouncement {
         let (address, key) = (self.address, &self.admin_key);
         let mut out = std::io::stdout().lock();
         let mut lines = format!("postway listens on http://{address}\n  docs: http://{address}/docs\n");
-        lines += &self.smtp;
+        lines += &self.further;
         lines += &format!("  data: {}\n", config.data_dir.display());
         if self.suspended {
             lines += "  every tenant is suspended: `postway tenants activate` lets its mail go\n";

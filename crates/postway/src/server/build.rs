@@ -23,6 +23,7 @@ use super::{
     probes::{IncomingProbe, OutgoingProbe},
     process_stats, received_mail,
     reception::{self, ReceptionService},
+    sign_in_provider,
     telemetry::MetricsHandles,
 };
 use crate::{
@@ -147,9 +148,14 @@ pub fn build(
             secret_key: secret_key.clone(),
         }),
         inbound: Arc::new(IncomingProbe { store: store.clone(), source: imap() }),
+        provider: config
+            .oidc
+            .as_ref()
+            .map(|section| Arc::new(sign_in_provider::build(section, &guard, clock.clone()))),
         report_retention: config.retention.reported,
         opens_to_this_machine: config.is_for_development,
         compat: config.compat.clone(),
+        limits: config.limits.clone(),
     });
     Ok(BuiltServer {
         preparer: MessagePreparer::new(door.clone(), membership.roster().me()),

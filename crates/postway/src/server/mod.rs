@@ -7,6 +7,7 @@
 
 mod announce;
 mod build;
+mod certificates;
 mod database;
 mod domains;
 mod drain;
@@ -24,10 +25,12 @@ mod reception;
 mod secret_check;
 mod self_signed;
 pub mod shutdown;
+mod sign_in_provider;
 mod start;
 mod submission;
 pub mod suspend_all;
 pub mod telemetry;
+mod web_listeners;
 
 use anyhow::Context as _;
 
@@ -47,7 +50,7 @@ pub async fn serve(config: &ServerConfig, metrics: MetricsHandles, suspends: boo
     let built = build::build(config, &listeners, &opened, &metrics)?;
 
     let (store, guard) = (opened.store.clone(), built.guard.clone());
-    let (address, smtp) = (listeners.address, listeners.smtp_announcement.clone());
+    let (address, further) = (listeners.address, listeners.listener_announcement.clone());
     let admin_key = listeners.admin_key.clone();
     let running = start::start(config, listeners, opened, built, metrics);
     if admin_key.fresh {
@@ -55,7 +58,7 @@ pub async fn serve(config: &ServerConfig, metrics: MetricsHandles, suspends: boo
     }
     // The announcement is no reason not to serve: tenants that cannot be read now are left out.
     let captured = announce::captured_tenants(&*store).await.unwrap_or_default();
-    StartAnnouncement { address, smtp, admin_key, suspended: suspends, captured }.print(config);
+    StartAnnouncement { address, further, admin_key, suspended: suspends, captured }.print(config);
     let explaining =
         tokio::spawn(announce::explain_settings(store, guard, config.attachments.folders.clone()));
 

@@ -12,17 +12,16 @@ use postway_domain::{Account, AccountId, AccountSettings, Clock, Tenant, TenantI
 use postway_inbound::TrustStore;
 use postway_intake::smtp;
 use postway_store::{Store, blob::BlobStorage, record::DirectoryChange};
-use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    database,
-    http::{self, HttpBounds},
-    inbound,
+    certificates::ListenerCertificates,
+    database, inbound,
     keys::{self, AdminKeyText},
-    port_owner,
     reception::{self, ReceptionService},
     submission, suspend_all,
+    web_listeners::WebListeners,
 };
 use crate::{
     cluster::{clock::NodeClock, membership::ClusterMembership},
@@ -46,8 +45,8 @@ pub struct OpenListeners {
     pub trust: TrustStore,
     /// The address of the HTTP listener.
     pub address: SocketAddr,
-    /// The lines about SMTP for the terminal.
-    pub smtp_announcement: String,
+    /// The lines about further listeners for the terminal.
+    pub listener_announcement: String,
     /// Replaces the router that answers while the database is being opened.
     pub router: watch::Sender<Router>,
     /// Gives the SMTP listener its service; until then it refuses mail for now.
@@ -56,7 +55,7 @@ pub struct OpenListeners {
     pub reception_service: watch::Sender<ReceptionService>,
     /// Stops the listeners and everything else that takes in work.
     pub stop_intake: CancellationToken,
-    /// The HTTP listener's task.
+    /// The task of the HTTP listeners and of the certificates.
     pub http: JoinHandle<()>,
     /// The SMTP listener's task.
     pub submission: JoinHandle<()>,
@@ -86,22 +85,25 @@ pub async fn open_listeners(config: &ServerConfig) -> anyhow::Result<OpenListene
         BlobStorage::open(config.storage.url.expose()).context("storage.url (POSTWAY_STORAGE_URL)")?,
     );
     let trust = inbound::read_trust_store(config.pec.trust_file.as_deref())?;
-    let listener = TcpListener::bind(config.http.listen).await.map_err(|error| {
-        let advice = port_owner::advice(config.http.listen, &error, "http.listen (POSTWAY_HTTP_LISTEN)");
-        anyhow::Error::new(error).context(advice)
-    })?;
-    let address = listener.local_addr().context("the listener has no address")?;
+    let certificates = ListenerCertificates::open(config, &*clock)?;
+    let web = WebListeners::bind(config, certificates.http.as_ref(), certificates.http_is_own).await?;
+    let (address, web_announcement) = (web.address, web.announcement.clone());
     tracing::info!(%address, "listening; the database is opened next");
     let (router, current_router) = watch::channel(postway_api::not_ready_router(clock.clone()));
     let stop_intake = CancellationToken::new();
-    let http = tokio::spawn(http::serve(listener, http_bounds(config), current_router, stop_intake.clone()));
+    let (for_smtp, for_reception) = (certificates.smtp.clone(), certificates.reception.clone());
+    let http = tokio::spawn({
+        let (clock, stop) = (clock.clone(), stop_intake.clone());
+        async move {
+            tokio::join!(web.run(current_router, stop.clone()), certificates.watch(clock, stop));
+        }
+    });
     let (smtp_service, current_service) = watch::channel(None);
-    let submission = submission::bind(&config.smtp, &config.data_dir, &*clock).await?;
+    let submission = submission::bind(&config.smtp, for_smtp).await?;
     let smtp_announcement = submission.as_ref().map(submission::announcement).unwrap_or_default();
-    let submission =
-        tokio::spawn(submission::run(submission, clock.clone(), current_service, stop_intake.clone()));
+    let submission = tokio::spawn(submission::run(submission, current_service, stop_intake.clone()));
     let (reception_service, current_desk) = watch::channel(None);
-    let receiving = reception::bind(config, &*clock).await?;
+    let receiving = reception::bind(config, for_reception).await?;
     let reception_address = receiving.as_ref().and_then(smtp::SmtpListener::address);
     let smtp_announcement = match reception_address {
         Some(address) => format!("{smtp_announcement}  reception: {address}\n"),
@@ -116,7 +118,7 @@ pub async fn open_listeners(config: &ServerConfig) -> anyhow::Result<OpenListene
         depot,
         trust,
         address,
-        smtp_announcement,
+        listener_announcement: web_announcement + &smtp_announcement,
         router,
         smtp_service,
         reception_service,
@@ -162,11 +164,6 @@ pub async fn open_store(
         tracing::info!(messages = reclaimed, "took back what an earlier run had left unfinished");
     }
     Ok(OpenedStore { store, membership, housekeeping })
-}
-
-fn http_bounds(config: &ServerConfig) -> HttpBounds {
-    let http = &config.http;
-    HttpBounds::new(http.max_connections, http.max_connections_per_client, http.trusted_proxies.clone())
 }
 
 /// Makes the folder, if it is missing, for its owner only: it will contain mail and keys.

@@ -1,37 +1,35 @@
 //! The listener for mail from other servers. It has the certificate, the name and the proxies of the submission
 //! listener.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use async_trait::async_trait;
 use postway_domain::{Clock, secret::SecretKey};
 use postway_inbound::{Reception, ReceptionParts, SenderCheck, SenderVerdict, SystemSenderCheck};
 use postway_intake::smtp::{ReceptionDesk, ReceptionMail, SmtpConfig, SmtpListener};
+use postway_net::listen::ServerCertificate;
 use postway_store::{Store, blob::BlobStorage};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::self_signed;
 use crate::config::ServerConfig;
 
 /// The desk that the listener is given once there is a store.
 pub type ReceptionService = Option<Arc<dyn ReceptionDesk>>;
 
 /// Opens the socket; `None` if none is configured.
-pub async fn bind(config: &ServerConfig, clock: &dyn Clock) -> anyhow::Result<Option<SmtpListener>> {
+pub async fn bind(
+    config: &ServerConfig,
+    certificate: Option<Arc<ServerCertificate>>,
+) -> anyhow::Result<Option<SmtpListener>> {
     let (reception, smtp) = (&config.reception, &config.smtp);
     if reception.listen.is_none() {
         return Ok(None);
     }
-    // Servers that deliver mail take any certificate; without one the mail would come in plain text.
-    let certificate = match &smtp.certificate {
-        Some(certificate) => certificate.clone(),
-        None => self_signed::ensure(Path::new(&config.data_dir), &smtp.ehlo_name, clock.now())?,
-    };
     let listener = SmtpListener::bind(SmtpConfig {
         listen: reception.listen,
-        certificate: Some(certificate),
+        certificate,
         certificate_is_own: smtp.certificate.is_none(),
         connections_max: reception.max_connections,
         connections_per_client_max: reception.max_connections_per_client,

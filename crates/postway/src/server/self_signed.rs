@@ -1,7 +1,8 @@
-//! A self-signed certificate for SMTP beyond this machine, made if none is configured.
+//! A self-signed certificate for listeners that need one, made if none is configured. HTTP and SMTP share it; its
+//! files have their names from when SMTP alone spoke TLS, because clients trust them by these.
 //!
 //! It lives in the data folder, its key readable by its owner alone, is used again after a restart, and is
-//! made anew a month before it expires; the listener notices new files by itself. It keeps passwords from
+//! made anew a month before it expires; the listeners notice new files by itself. It keeps passwords from
 //! being read on the way, and proves nothing to a client that does not have it: every start says so.
 
 use std::{fs, path::Path, time::Duration};
@@ -9,7 +10,7 @@ use std::{fs, path::Path, time::Duration};
 use anyhow::Context as _;
 use jiff::{Timestamp, tz::TimeZone};
 use postway_domain::{Clock, Time};
-use postway_intake::smtp::CertificateFiles;
+use postway_net::listen::CertificateFiles;
 use rcgen::{CertificateParams, DnType, KeyPair, date_time_ymd};
 use tokio_util::sync::CancellationToken;
 
@@ -33,9 +34,9 @@ pub fn ensure(folder: &Path, name: &str, now: Time) -> anyhow::Result<Certificat
     let expires = fs::read_to_string(&files.certificate).ok().and_then(|text| expiry(&text));
     let lasts = expires.is_some_and(|expires| expires - now.as_seconds() > RENEWED_BEFORE_S);
     if !lasts || !files.key.exists() {
-        make(&files, name, now).context("cannot make a certificate for SMTP")?;
+        make(&files, name, now).context("cannot make a self-signed certificate")?;
         let file = files.certificate.display();
-        tracing::warn!(%file, "SMTP has no certificate: it made one of its own, which clients trust only if they are configured to");
+        tracing::warn!(%file, "A LISTENER HAS NO CERTIFICATE (tls.certificate_file): Postway made one of its own, which clients trust only if they are configured to");
     }
     Ok(files)
 }
@@ -48,7 +49,10 @@ pub async fn keep(folder: &Path, name: &str, clock: &dyn Clock, stop: Cancellati
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
         if let Err(error) = ensure(folder, name, clock.now()) {
-            tracing::warn!(error = format!("{error:#}"), "the certificate of SMTP could not be made anew");
+            tracing::warn!(
+                error = format!("{error:#}"),
+                "the self-signed certificate could not be made anew"
+            );
         }
     }
 }
@@ -83,7 +87,7 @@ fn make(files: &CertificateFiles, name: &str, now: Time) -> anyhow::Result<()> {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
-    use postway_intake::smtp::{SmtpConfig, SmtpListener};
+    use postway_net::listen::ServerCertificate;
 
     use super::*;
 
@@ -93,17 +97,14 @@ mod tests {
         Time::from_millis(seconds * 1_000)
     }
 
-    #[tokio::test]
-    async fn a_certificate_is_made_once_kept_and_renewed_in_time() {
+    #[test]
+    fn a_certificate_is_made_once_kept_and_renewed_in_time() {
         let folder = tempfile::tempdir().unwrap();
         let files = ensure(folder.path(), "mail.example.com", at(NOW_S)).unwrap();
         let read = || (fs::read(&files.certificate).unwrap(), fs::read(&files.key).unwrap());
         let first = read();
         assert_eq!(fs::metadata(&files.key).unwrap().permissions().mode() & 0o777, 0o600);
-        let listen = Some("127.0.0.1:0".parse().unwrap());
-        let config =
-            SmtpConfig { tls_listen: listen, certificate: Some(files.clone()), ..SmtpConfig::new("mx") };
-        assert!(SmtpListener::bind(config).await.is_ok(), "the pair can be used");
+        assert!(ServerCertificate::open(files.clone()).is_ok(), "the pair can be used");
 
         ensure(folder.path(), "mail.example.com", at(NOW_S + LASTS_S - RENEWED_BEFORE_S - 1)).unwrap();
         assert_eq!(read(), first, "it is used again");

@@ -2,44 +2,41 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
 };
 
 use anyhow::Context as _;
 use async_trait::async_trait;
 use postway_api::{KeyCheck, KeyDenied};
-use postway_domain::Clock;
 use postway_intake::smtp::{
-    AdmittedSender, OpenNetwork, ProvenKey, ScramOffer, SmtpAuthenticator, SmtpConfig, SmtpDenial,
+    AdmittedSender, KeylessClient, ProvenKey, ScramOffer, SmtpAuthenticator, SmtpConfig, SmtpDenial,
     SmtpListener, SmtpService,
 };
+use postway_net::listen::{ClientAuthorities, ServerCertificate};
+use rustls_pki_types::{CertificateDer, pem::PemObject as _};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::self_signed;
 use crate::config::SmtpSection;
 
-/// An open listener, and what its certificate's renewal needs.
+/// An open listener.
 pub struct SubmissionListener {
     listener: SmtpListener,
-    /// The folder of a self-signed certificate.
-    self_signed: Option<PathBuf>,
-    name: String,
+    certificate_is_own: bool,
 }
 
 /// Opens the sockets; `None` if none is configured.
 pub async fn bind(
     smtp: &SmtpSection,
-    data_dir: &Path,
-    clock: &dyn Clock,
+    certificate: Option<Arc<ServerCertificate>>,
 ) -> anyhow::Result<Option<SubmissionListener>> {
     if smtp.listen.is_none() && smtp.tls_listen.is_none() {
         return Ok(None);
     }
-    let certificate = match smtp.makes_certificate {
-        true => Some(self_signed::ensure(data_dir, &smtp.ehlo_name, clock.now())?),
-        false => smtp.certificate.clone(),
+    let client_authorities = match &smtp.client_ca_file {
+        None => None,
+        Some(file) => Some(read_authorities(file).context("smtp.client_ca_file")?),
     };
     let config = SmtpConfig {
         listen: smtp.listen,
@@ -52,6 +49,9 @@ pub async fn bind(
         plaintext_networks: smtp.plaintext_networks.clone(),
         open_networks: smtp.open_networks.clone(),
         proxy_networks: smtp.proxy_networks.clone(),
+        xclient_networks: smtp.xclient_networks.clone(),
+        client_certificates: smtp.client_certificates.clone(),
+        client_authorities,
         ..SmtpConfig::new(&smtp.ehlo_name)
     };
     let listener = SmtpListener::bind(config).await;
@@ -67,8 +67,16 @@ pub async fn bind(
         let (network, tenant) = (&open.network, &open.tenant);
         tracing::info!(%network, %tenant, "mail is taken over SMTP without a key from this network");
     }
-    let self_signed = smtp.makes_certificate.then(|| data_dir.to_owned());
-    Ok(Some(SubmissionListener { listener, self_signed, name: smtp.ehlo_name.clone() }))
+    Ok(Some(SubmissionListener { listener, certificate_is_own: smtp.makes_certificate }))
+}
+
+/// The authorities in a PEM file.
+fn read_authorities(file: &Path) -> anyhow::Result<ClientAuthorities> {
+    let text = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(&text)
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("{} holds no certificates in PEM", file.display()))?;
+    ClientAuthorities::new(certificates).map_err(anyhow::Error::msg)
 }
 
 /// The addresses it listens on, as lines for the terminal.
@@ -76,11 +84,11 @@ pub fn announcement(submission: &SubmissionListener) -> String {
     let line = |name: &str, address: Option<SocketAddr>| {
         address.map(|address| format!("  {name}: {address}\n")).unwrap_or_default()
     };
-    let certificate = match &submission.self_signed {
-        Some(_) => {
-            "  smtp certificate: self-signed, as none is given (smtp.tls_certificate_file); clients must be configured to trust it\n"
+    let certificate = match submission.certificate_is_own {
+        true => {
+            "  smtp certificate: self-signed, as none is given (tls.certificate_file); clients must be configured to trust it\n"
         }
-        None => "",
+        false => "",
     };
     let listener = &submission.listener;
     line("smtp", listener.address()) + &line("smtps", listener.tls_address()) + certificate
@@ -89,17 +97,12 @@ pub fn announcement(submission: &SubmissionListener) -> String {
 /// Runs the listener, if there is one, until it is stopped.
 pub async fn run(
     submission: Option<SubmissionListener>,
-    clock: Arc<dyn Clock>,
     service: watch::Receiver<Option<SmtpService>>,
     stop: CancellationToken,
 ) {
-    let Some(SubmissionListener { listener, self_signed, name }) = submission else { return };
-    let renewing = async {
-        if let Some(folder) = self_signed {
-            self_signed::keep(&folder, &name, &*clock, stop.clone()).await;
-        }
-    };
-    tokio::join!(listener.run(service, stop.clone()), renewing);
+    if let Some(submission) = submission {
+        submission.listener.run(service, stop).await;
+    }
 }
 
 /// Accepts the keys that the API accepts.
@@ -132,7 +135,7 @@ impl SmtpAuthenticator for SubmissionKeys {
         denied(self.0.refuse_proof(peer))
     }
 
-    async fn admit_network(&self, open: &OpenNetwork) -> Result<AdmittedSender, SmtpDenial> {
-        self.0.tenant_without_key(&open.tenant).await.map_err(denied)
+    async fn admit_keyless(&self, client: &KeylessClient) -> Result<AdmittedSender, SmtpDenial> {
+        self.0.tenant_without_key(&client.tenant).await.map_err(denied)
     }
 }

@@ -31,6 +31,7 @@ pub async fn suspend_all(store: &dyn Store, actor: &str, now: Time) -> Result<us
                 target: tenant.id.to_string(),
                 request_id: None,
                 detail: None,
+                salt: Some(rand::random()),
             };
             let scope = SuspensionScope::Tenant;
             let suspension = SuspensionRecord { tenant: tenant.id.clone(), scope, since: now };

@@ -238,13 +238,20 @@ fn describe() {
     describe_gauge!("postway_http_connections", "Connections to the HTTP listener");
     describe_counter!(
         "postway_http_connections_cut_total",
-        "HTTP connections that were refused or closed because all slots were taken, by reason"
+        "HTTP connections that were refused or closed before their end, by reason"
     );
+    describe_counter!(
+        "postway_http_limited_total",
+        "HTTP requests refused by the limits of keys and addresses"
+    );
+    describe_counter!("postway_quota_refused_total", "Calls refused because of a tenant's daily quota");
+    describe_gauge!("postway_certificate_refused", "Whether a new certificate's files cannot be used");
     describe_counter!(
         "postway_log_lines_dropped_total",
         "Log lines that were dropped because the log was not read"
     );
     describe_counter!("postway_keys_refused_total", "Keys that were refused, by outcome");
+    describe_counter!("postway_sign_ins_total", "Sign-ins of people, by way and outcome");
     describe_counter!(
         "postway_notifications_total",
         "Notifications that were settled or put off, by outcome"

@@ -202,7 +202,7 @@ pub(super) async fn ask(world: &SimulatedWorld, link: &dyn Store, uid: MessageUi
     let Ok(Some(record)) = link.message(&SimulatedWorld::tenant(), &MessageKey::Uid(uid)).await else {
         return;
     };
-    let Ok(change) = operator_change(&record, asked, world.now(), "simulated") else { return };
+    let Ok(change) = operator_change(&record, asked, world.now(), "simulated", "admin") else { return };
     if let OperatorAction::Resolve(DoubtResolution::Sent) = asked
         && let Some(fate) = world.ledger().fate(uid)
     {

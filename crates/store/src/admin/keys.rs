@@ -11,10 +11,10 @@ use crate::{
 };
 
 const CREATE: SqlText = SqlText::or_mysql(
-    "INSERT INTO api_key (id, tenant, name, digest, scopes, networks, created_at, expires_at, scram, restrictions) \
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-    "INSERT INTO api_key (id, tenant, name, digest, scopes, networks, created_at, expires_at, scram, restrictions) \
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO api_key (id, tenant, name, digest, scopes, networks, created_at, expires_at, scram, restrictions, created_by) \
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    "INSERT INTO api_key (id, tenant, name, digest, scopes, networks, created_at, expires_at, scram, restrictions, created_by) \
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 );
 const REVOKE: SqlText =
     SqlText::same("UPDATE api_key SET revoked_at = ? WHERE tenant = ? AND id = ? AND revoked_at IS NULL");
@@ -22,15 +22,18 @@ const TOUCH: SqlText = SqlText::same(
     "UPDATE api_key SET last_used_at = ? WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)",
 );
 const FIND: SqlText = SqlText::same(
-    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram, restrictions \
+    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram, restrictions, \
+     created_by \
      FROM api_key WHERE digest = ?",
 );
 const FIND_BY_ID: SqlText = SqlText::same(
-    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram, restrictions \
+    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram, restrictions, \
+     created_by \
      FROM api_key WHERE id = ?",
 );
 const LIST: SqlText = SqlText::same(
-    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram, restrictions \
+    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram, restrictions, \
+     created_by \
      FROM api_key WHERE tenant = ? ORDER BY created_at, id",
 );
 #[cfg(test)]
@@ -52,6 +55,7 @@ pub(crate) async fn create(session: &mut dyn SqlSession, key: &ApiKey) -> Result
         key.expires_at,
         key.scram.as_ref().map(ScramVerifier::to_bytes),
         restrictions,
+        key.created_by.as_deref(),
     ];
     session.insert(CREATE, values).await.map(is_new)
 }
@@ -115,5 +119,6 @@ fn read(row: &Row) -> Result<ApiKey, StoreError> {
             .opt_bytes(10)?
             .map(|bytes| ScramVerifier::from_bytes(bytes).ok_or_else(wrong))
             .transpose()?,
+        created_by: row.opt_string(12)?,
     })
 }

@@ -1,4 +1,4 @@
-//! Tenants, accounts, keys, suspensions, circuits, suppressions, streams, routes, bulk actions, checks of
+//! Tenants, users, accounts, keys, suspensions, circuits, suppressions, streams, routes, bulk actions, checks of
 //! domains and the audit log: the same for every SQL database.
 //!
 //! A change and its audit entry are one transaction. Reads use separate connections.
@@ -12,6 +12,7 @@ pub(crate) mod domain_checks;
 pub(crate) mod keys;
 pub(crate) mod oauth;
 pub(crate) mod provider_hooks;
+pub(crate) mod quotas;
 pub(crate) mod routes;
 pub(crate) mod scoped_suppressions;
 pub(crate) mod sessions;
@@ -19,6 +20,8 @@ pub(crate) mod streams;
 pub(crate) mod suppressions;
 pub(crate) mod suspensions;
 pub(crate) mod tenants;
+pub(crate) mod user_sessions;
+pub(crate) mod users;
 
 use postway_domain::Time;
 

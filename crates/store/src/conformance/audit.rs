@@ -19,6 +19,7 @@ fn entry(n: i64, tenant: Option<TenantId>) -> AuditEntry {
         target: format!("batch-{n}"),
         request_id: (n % 2 == 0).then(|| format!("request-{n}")),
         detail: (n % 3 == 0).then(|| r#"{"reason":"too many"}"#.to_owned()),
+        salt: Some([5; 16]),
     }
 }
 

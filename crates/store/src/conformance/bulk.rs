@@ -101,6 +101,7 @@ fn entry() -> AuditEntry {
         target: id(1).to_string(),
         request_id: None,
         detail: None,
+        salt: Some([5; 16]),
     }
 }
 

@@ -29,6 +29,7 @@ pub fn key(tenant: &str, id: &str, created_ms: i64) -> ApiKey {
         last_used_at: None,
         revoked_at: None,
         scram: None,
+        created_by: Some("user:größe".to_owned()),
         restrictions: Some(Arc::new(KeyRestrictions {
             senders: vec!["größe.example".parse().unwrap()],
             recipients: vec!["*.test.example".parse().unwrap(), "qa-*@example.com".parse().unwrap()],

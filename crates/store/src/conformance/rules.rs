@@ -352,6 +352,21 @@ macro_rules! conformance_tests {
                 tokens_are_written_by_whoever_knows_the_last_version
                 tokens_go_with_their_account_mailbox_or_tenant
             }
+            quotas {
+                a_quota_is_leased_until_it_is_used_up
+                of_many_nodes_none_leases_more_than_there_is
+                a_warning_is_recorded_once_a_day_and_level
+                days_long_past_are_forgotten
+            }
+            people {
+                a_user_reads_back_whole
+                a_name_and_an_identity_are_taken_once
+                a_user_update_needs_the_version_it_read
+                the_last_admin_stays
+                a_users_sessions_are_listed_and_end
+                lines_of_the_audit_log_form_a_chain
+                a_trimmed_and_redacted_chain_is_whole
+            }
             sessions {
                 a_session_is_ended_once_and_alone
                 an_ended_session_is_forgotten_when_its_time_is_over

@@ -64,6 +64,12 @@ fn whole(id: &str) -> Tenant {
         allowed_senders: vec!["größe.example".parse().unwrap(), "news-*@*.example.com".parse().unwrap()],
         bind_reply_to: true,
         virus_policy: postway_domain::tenant::VirusPolicy::Closed,
+        guard_content: true,
+        daily_quota: postway_domain::quota::DailyQuota {
+            messages: Some(1_000),
+            bytes: None,
+            recipients: Some(1 << 53),
+        },
     };
     tenant.default_account = Some(ACCOUNT.parse().unwrap());
     tenant.secret = Some(SealedSecret(vec![0, 255, 7]));
@@ -163,6 +169,7 @@ async fn furnish(store: &Shared, name: &str) {
         target: "key".to_owned(),
         request_id: None,
         detail: None,
+        salt: Some([5; 16]),
     };
     let made = store.change(DirectoryChange::CreateKey(key(name, name, 1)), Some(entry)).await;
     assert_eq!(made.unwrap(), ChangeResult::Done);

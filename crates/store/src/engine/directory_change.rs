@@ -1,11 +1,11 @@
 //! Changes of the directory: which folder makes each, and which subsystem must be woken after it.
 
-use postway_domain::oauth::OAuthOwner;
+use postway_domain::{oauth::OAuthOwner, quota::QuotaDay};
 
 use crate::{
     admin::{
-        accounts, audit, bulk_actions, domain_checks, keys, oauth, provider_hooks, routes,
-        scoped_suppressions, sessions, streams, suppressions, suspensions, tenants,
+        accounts, audit, bulk_actions, domain_checks, keys, oauth, provider_hooks, quotas, routes,
+        scoped_suppressions, sessions, streams, suppressions, suspensions, tenants, user_sessions, users,
     },
     content::{dkim_keys, links, recipients, templates},
     error::StoreError,
@@ -60,6 +60,13 @@ pub(crate) async fn change(
         DirectoryChange::RevokeKey(tenant, id, at) => keys::revoke(session, tenant, id, *at).await?,
         DirectoryChange::TouchKeys(used) => keys::touch(session, used).await?,
         DirectoryChange::EndSession(id, ends_at) => sessions::end(session, *id, *ends_at).await?,
+        DirectoryChange::CreateUser(user) => users::create(session, user).await?,
+        DirectoryChange::UpdateUser(user, expected) => users::update(session, user, *expected).await?,
+        DirectoryChange::DeleteUser(id) => users::delete(session, *id).await?,
+        DirectoryChange::BeginUserSession(begun) => user_sessions::begin(session, begun).await?,
+        DirectoryChange::TouchUserSession(id, at) => user_sessions::touch(session, *id, *at).await?,
+        DirectoryChange::EndUserSession(id) => user_sessions::end(session, *id).await?,
+        DirectoryChange::EndUserSessions(user) => user_sessions::end_of_user(session, *user).await?,
         DirectoryChange::Suspend(suspension) => suspensions::suspend(session, suspension).await?,
         DirectoryChange::Activate(tenant, scope) => suspensions::activate(session, tenant, scope).await?,
         DirectoryChange::Suppress(list) => suppressions::add(session, list).await?,
@@ -139,6 +146,8 @@ pub(crate) async fn change(
             scoped_suppressions::forget(session, *now).await?;
             sessions::forget(session, *now).await?;
             bulk_actions::forget(session, *now).await?;
+            quotas::forget(session, QuotaDay::of(*now)).await?;
+            user_sessions::forget(session, *now).await?;
             links::forget(session, *now).await?
         }
         DirectoryChange::ForgetUse(now, limit) => rate_limit::forget(session, *now, *limit).await?,
@@ -152,6 +161,10 @@ pub(crate) async fn change(
         DirectoryChange::ShiftUse(now, by_ms) => rate_limit::shift(session, *now, *by_ms).await?,
         DirectoryChange::RedateUse(now) => rate_limit::redate(session, *now).await?,
         DirectoryChange::RenewPermit(permit, now) => rate_limit::renew(session, permit, *now).await?,
+        DirectoryChange::LeaseQuota(lease) => quotas::lease(session, lease).await?,
+        DirectoryChange::WarnOfQuota(tenant, day, level) => {
+            quotas::warn(session, tenant, *day, *level).await?
+        }
     };
     if changed == ChangeResult::Done {
         after.woken.extend(woken_by(change));

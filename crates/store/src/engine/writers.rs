@@ -231,10 +231,14 @@ impl Writers {
         change: DirectoryChange,
         audit: Option<AuditEntry>,
     ) -> Result<ChangeResult, StoreError> {
+        // A lease of a quota changes nothing that is remembered, and comes often.
+        let is_remembered = !matches!(change, DirectoryChange::LeaseQuota(_));
         let changed = self.ask(Job::Directory(Box::new((change, audit)))).await;
         // Also after a failure: the answer to a commit may have been lost. What wakes an account has risen
         // before.
-        self.generation.fetch_add(1, Ordering::AcqRel);
+        if is_remembered {
+            self.generation.fetch_add(1, Ordering::AcqRel);
+        }
         match changed? {
             JobAnswer::Changed(changed) => Ok(changed),
             _ => Err(mismatched()),

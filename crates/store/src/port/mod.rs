@@ -7,6 +7,7 @@ mod bulk_action;
 mod hook;
 mod inbound;
 mod node;
+mod people;
 mod report;
 mod route;
 mod stream;
@@ -19,12 +20,14 @@ use postway_domain::{
     MessageStatus, MessageUid, RecipientId, RecipientKey, Template, TemplateName, Tenant, TenantId, Time,
     id::{AuditId, BatchCode, SessionId},
     oauth::{OAuthOwner, OAuthState},
+    quota::QuotaDay,
 };
 
 pub use bulk_action::BulkActionStore;
 pub use hook::HookStore;
 pub use inbound::InboundStore;
 pub use node::NodeStore;
+pub use people::PeopleStore;
 pub use report::{ReportStore, RetentionStore};
 pub use route::RouteStore;
 pub use stream::StreamStore;
@@ -36,8 +39,8 @@ use crate::{
         ChangeResult, ClaimRequest, ClaimedMessage, DedupKind, DirectoryChange, DomainCheckRecord, FileLink,
         LimitUse, MessageBrief, MessageChange, MessageCount, MessageFilter, MessageKey, MessagePage,
         MessageRecord, MessageSummary, NewMessage, OpenCircuit, PreparationState, PrepareRequest, QueueState,
-        QueueStats, SendingRate, StalledMessage, StoreSpace, StoredBody, SuppressionRecord, SuspensionRecord,
-        ToPrepare, WireCommit,
+        QueueStats, QuotaUse, SendingRate, StalledMessage, StoreSpace, StoredBody, SuppressionRecord,
+        SuspensionRecord, ToPrepare, WireCommit,
     },
     sql::durability::DurabilityRisk,
 };
@@ -324,6 +327,9 @@ pub trait DirectoryStore: Send + Sync {
     /// Whether this session was ended before its time.
     async fn is_session_ended(&self, id: SessionId) -> Result<bool, StoreError>;
 
+    /// What is leased of a tenant's daily quota.
+    async fn quota_use(&self, tenant: &TenantId, day: QuotaDay) -> Result<QuotaUse, StoreError>;
+
     /// The OAuth tokens of an account or a mailbox.
     async fn oauth_state(&self, owner: &OAuthOwner) -> Result<Option<OAuthState>, StoreError>;
 
@@ -475,6 +481,7 @@ pub trait Store:
     + StreamStore
     + RouteStore
     + BulkActionStore
+    + PeopleStore
     + OperationStore
 {
 }
@@ -495,6 +502,7 @@ impl<T> Store for T where
         + StreamStore
         + RouteStore
         + BulkActionStore
+        + PeopleStore
         + OperationStore
 {
 }

@@ -2,9 +2,14 @@
 
 use postway_domain::{
     Account, AccountId, ApiKey, Contact, DkimKey, InboundRule, KnownRecipient, Lane, MailRoute, MailStream,
-    ProviderHook, RecipientId, Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
-    id::{AuditId, BatchCode, BulkActionId, ContactId, RouteId, RuleId, SessionId, StreamId, SubscriberId},
+    ProviderHook, RecipientId, Subscriber, Template, TemplateName, Tenant, TenantId, Time, User,
+    WatchedMailbox,
+    id::{
+        AuditId, BatchCode, BulkActionId, ContactId, RouteId, RuleId, SessionId, StreamId, SubscriberId,
+        UserId,
+    },
     oauth::OAuthState,
+    quota::{DailyQuota, MailAmount, QuotaDay},
     secret::SealedSecret,
 };
 
@@ -12,6 +17,7 @@ use super::{
     AccountKey, SendingPermit,
     bulk_action::BulkAction,
     inbound::MailboxKey,
+    people::UserSession,
     stream::{ScopedSuppression, SuppressionScope},
 };
 
@@ -71,6 +77,21 @@ pub enum DirectoryChange {
     /// Ends a browser session before the time at which it would end by itself, which is given; `Already` if
     /// it was ended before.
     EndSession(SessionId, Time),
+    /// Creates a user; `Exists` if its name or its identity is taken.
+    CreateUser(User),
+    /// Replaces a user if its stored version is this one; `InUse` if nobody would be left who may do
+    /// everything. The sessions of a user who is disabled end.
+    UpdateUser(User, i64),
+    /// Deletes a user with its sessions; `InUse` if it is the last who may do everything.
+    DeleteUser(UserId),
+    /// Begins a session of a user.
+    BeginUserSession(UserSession),
+    /// Records when a session was last used.
+    TouchUserSession(SessionId, Time),
+    /// Ends a session of a user, on every node.
+    EndUserSession(SessionId),
+    /// Ends all sessions of a user; `Missing` if it has no session.
+    EndUserSessions(UserId),
     /// Suspends a tenant, an account or a batch.
     Suspend(SuspensionRecord),
     /// Lifts a suspension.
@@ -196,6 +217,33 @@ pub enum DirectoryChange {
     /// Moves the debit of an unused permit to this time. [`ChangeResult::Stale`] if it does not count any
     /// more.
     RenewPermit(SendingPermit, Time),
+    /// Leases a part of a tenant's daily quota; [`ChangeResult::Stale`] if there is not that much left.
+    LeaseQuota(QuotaLease),
+    /// Records that a tenant's use of its quota on this day has reached a level, in per cent;
+    /// [`ChangeResult::Already`] if that was recorded.
+    WarnOfQuota(TenantId, QuotaDay, u8),
+}
+
+/// A part of a daily quota that a node wants for itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaLease {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The day.
+    pub day: QuotaDay,
+    /// How much.
+    pub amount: MailAmount,
+    /// The whole quota.
+    pub quota: DailyQuota,
+}
+
+/// What is leased of a tenant's daily quota.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuotaUse {
+    /// By all nodes together.
+    pub used: MailAmount,
+    /// The highest level that was warned of, in per cent.
+    pub warned: u8,
 }
 
 /// The result of a change.
@@ -381,7 +429,7 @@ pub struct AuditEntry {
     pub id: AuditId,
     /// When it happened.
     pub at: Time,
-    /// The actor: `admin`, the id of a key, or the operator's command (`serve --hold`).
+    /// The actor: `admin`, `user:` and a name, `key:` and an id, or the operator's command (`serve --hold`).
     pub actor: String,
     /// The tenant it concerns, if any.
     pub tenant: Option<TenantId>,
@@ -393,6 +441,9 @@ pub struct AuditEntry {
     pub request_id: Option<String>,
     /// Details as a JSON object; never a secret.
     pub detail: Option<String>,
+    /// Random bytes that are digested with the target, so that the digest of an erased address tells nothing.
+    /// Absent once the target was erased, and for entries of older versions.
+    pub salt: Option<[u8; 16]>,
 }
 
 /// A batch and its state.

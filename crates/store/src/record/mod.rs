@@ -12,6 +12,7 @@ mod hook;
 mod inbound;
 mod node;
 mod outcome;
+mod people;
 mod prepare;
 mod report;
 mod stream;
@@ -31,7 +32,8 @@ pub use claim::{
 };
 pub use directory::{
     AccountGate, AuditEntry, BatchRecord, ChangeResult, DirectoryChange, DomainCheckRecord, LimitUse,
-    OpenCircuit, SuppressionReason, SuppressionRecord, SuspensionRecord, SuspensionScope,
+    OpenCircuit, QuotaLease, QuotaUse, SuppressionReason, SuppressionRecord, SuspensionRecord,
+    SuspensionScope,
 };
 pub use disk_space::StoreSpace;
 pub(crate) use finding::FindingOrigin;
@@ -48,6 +50,7 @@ pub use inbound::{
 pub(crate) use node::free_slot;
 pub use node::{DutyRecord, NodeBeat, NodeRecord};
 pub use outcome::{MessageOutcomes, NotificationProgress, OutcomeView, SubscriberProgress};
+pub use people::{AuditDigest, AuditHead, AuditLine, UserKey, UserSession};
 pub use prepare::{
     FileLink, NewLink, PreparationResult, PreparationState, PrepareRequest, PreparedMessage, ToPrepare,
 };

@@ -76,7 +76,8 @@ static OF_TENANT_MANY: [(SqlText, MultiRow); 12] = [
         MultiRow::new("DELETE FROM contact WHERE tenant = ? AND id IN (", 1, ")"),
     ),
 ];
-const OF_TENANT: [SqlText; 19] = [
+const OF_TENANT: [SqlText; 20] = [
+    SqlText::same("DELETE FROM quota_use WHERE tenant = ?"),
     SqlText::same("DELETE FROM provider_hook WHERE tenant = ?"),
     SqlText::same("DELETE FROM bulk_action WHERE tenant = ?"),
     SqlText::same("DELETE FROM domain_check WHERE tenant = ?"),

@@ -7,17 +7,18 @@ use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, KeyDigest, LimitSpan, MessageStatus, Tenant, TenantId, Time,
     id::{AuditId, BatchCode, SessionId},
     oauth::{OAuthOwner, OAuthState},
+    quota::QuotaDay,
 };
 
 use super::SqlStore;
 use crate::{
-    admin::{accounts, audit, blocked, keys, oauth, sessions, suppressions, suspensions, tenants},
+    admin::{accounts, audit, blocked, keys, oauth, quotas, sessions, suppressions, suspensions, tenants},
     error::StoreError,
     port::DirectoryStore,
     queue::rate_limit,
     record::{
         AccountGate, AccountKey, AuditEntry, BatchRecord, ChangeResult, DirectoryChange, LimitUse,
-        OpenCircuit, SuppressionRecord, SuspensionRecord,
+        OpenCircuit, QuotaUse, SuppressionRecord, SuspensionRecord,
     },
 };
 
@@ -65,6 +66,10 @@ impl<T: SqlStore> DirectoryStore for T {
 
     async fn is_session_ended(&self, id: SessionId) -> Result<bool, StoreError> {
         sessions::is_ended(&mut *self.reader().await?, id).await
+    }
+
+    async fn quota_use(&self, tenant: &TenantId, day: QuotaDay) -> Result<QuotaUse, StoreError> {
+        quotas::find(&mut *self.reader().await?, tenant, day).await
     }
 
     async fn oauth_state(&self, owner: &OAuthOwner) -> Result<Option<OAuthState>, StoreError> {

@@ -8,6 +8,7 @@ mod catalogue;
 mod directory;
 mod hooks;
 mod inbound;
+mod people;
 mod preparation;
 mod reports;
 mod retention;

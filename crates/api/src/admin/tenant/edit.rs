@@ -7,6 +7,7 @@
 use postway_domain::{
     AccountId, TenantSettings,
     message::OnDoubt,
+    quota::DailyQuota,
     tenant::{ContentLimits, RemoteAuth, RemoteService},
 };
 use serde_json::{Map, Value, json};
@@ -132,6 +133,8 @@ pub(super) fn read(
         allowed_senders: patterns(&mut fields, "allowed_senders"),
         bind_reply_to: fields.read("bind_reply_to", FLAG).unwrap_or_default(),
         virus_policy: fields.read("virus_policy", "must be open, closed or off").unwrap_or_default(),
+        daily_quota: fields.object("daily_quota", daily_quota).unwrap_or_default(),
+        guard_content: fields.read("guard_content", FLAG).unwrap_or_default(),
     };
     fields.finish("is not a field of a tenant");
     for (field, message) in settings.check() {
@@ -159,6 +162,15 @@ fn content(fields: &mut JsonFieldReader<'_>) -> ContentLimits {
         message_bytes: fields.number("message_bytes"),
         html_required: fields.read("html_required", FLAG).unwrap_or_default(),
         auto_text: fields.read("auto_text", FLAG).unwrap_or_default(),
+    }
+}
+
+fn daily_quota(fields: &mut JsonFieldReader<'_>) -> DailyQuota {
+    const NUMBER: &str = "must be a whole number";
+    DailyQuota {
+        messages: fields.read("messages", NUMBER),
+        bytes: fields.read("bytes", NUMBER),
+        recipients: fields.read("recipients", NUMBER),
     }
 }
 

@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 
 use super::{NamedTenant, find, no_tenant, schema::ApiKeyRequest};
 use crate::{
-    auth::Admin,
+    auth::{CallerActor, TenantAdmin},
     http::{
         body,
         error::{ApiError, FieldError},
@@ -51,7 +51,7 @@ pub(crate) struct ApiKeyView {
     prefix: String,
     /// The display name.
     name: String,
-    /// What it may do: `send`, `read`, `manage`.
+    /// What it may do: `send`, `read`, `manage`, `read:content`.
     #[schema(value_type = Vec<String>, example = json!(["send", "read"]))]
     scopes: Vec<KeyScope>,
     /// The networks it may be used from; any when empty.
@@ -63,6 +63,9 @@ pub(crate) struct ApiKeyView {
     /// The recipients its mail may have; any when empty.
     #[schema(value_type = Vec<String>, example = json!(["test.example.com"]))]
     allowed_recipients: Vec<AddressPattern>,
+    /// Who made it: `admin`, or `user:` and a name; absent for keys of older versions.
+    #[schema(example = "user:ada")]
+    created_by: Option<String>,
     /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
@@ -112,6 +115,7 @@ impl From<&ApiKey> for ApiKeyView {
                 .as_ref()
                 .map(|bound| bound.recipients.clone())
                 .unwrap_or_default(),
+            created_by: key.created_by.clone(),
             created_at: key.created_at,
             expires_at: key.expires_at,
             last_used_at: key.last_used_at,
@@ -134,20 +138,21 @@ impl From<&ApiKey> for ApiKeyView {
 )]
 pub(crate) async fn create(
     State(app): State<SharedState>,
-    admin: Admin,
+    admin: TenantAdmin,
     request_id: RequestId,
     NamedTenant(tenant): NamedTenant,
     request: Request,
 ) -> Result<(StatusCode, Json<NewApiKeyView>), ApiError> {
+    admin.check_tenant(&tenant)?;
     let body = body::json_object(request).await?;
-    let made = make(&app, &admin, &request_id, &tenant, body).await?;
+    let made = make(&app, &admin.actor, &request_id, &tenant, body).await?;
     Ok((StatusCode::CREATED, Json(made)))
 }
 
 /// Creates the key that `body` describes.
 pub(crate) async fn make(
     app: &AppState,
-    admin: &Admin,
+    actor: &CallerActor,
     request_id: &RequestId,
     tenant: &TenantId,
     body: Map<String, Value>,
@@ -174,14 +179,14 @@ pub(crate) async fn make(
             last_used_at: None,
             revoked_at: None,
             scram: Some(ScramVerifier::of(&text, salt_of(&app.secret_key))),
+            created_by: Some(actor.to_string()),
         };
         let view = ApiKeyView::from(&key);
         let detail = json!({
             "name": &key.name, "scopes": &key.scopes, "allow_ips": &key.networks, "expires_at": key.expires_at,
             "restrictions": key.restrictions.as_deref(),
         });
-        let entry =
-            app.audit(&admin.actor, Some(tenant), "key.create", id.as_str(), request_id, Some(detail));
+        let entry = app.audit(actor, Some(tenant), "key.create", id.as_str(), request_id, Some(detail));
         if app.store.change(DirectoryChange::CreateKey(key), Some(entry)).await? == ChangeResult::Done {
             tracing::info!(%tenant, key = %id, "key created");
             return Ok(NewApiKeyView { view, key: text });
@@ -203,10 +208,10 @@ fn read(body: Map<String, Value>, now: Time) -> Result<ApiKeyDraft, Vec<FieldErr
     let mut wrong = Vec::new();
     let mut fields = JsonFieldReader::new(body, &mut wrong);
     let name = fields.text("name", NAME_CHARS_MAX).unwrap_or_default();
-    let form = "must be a list of send, read, manage";
+    let form = "must be a list of send, read, manage, read:content";
     let mut scopes: Vec<KeyScope> = match fields.has("scopes") {
         true => fields.read("scopes", form).unwrap_or_default(),
-        false => KeyScope::ALL.to_vec(),
+        false => KeyScope::DEFAULT.to_vec(),
     };
     scopes.sort();
     scopes.dedup();
@@ -227,7 +232,7 @@ fn read(body: Map<String, Value>, now: Time) -> Result<ApiKeyDraft, Vec<FieldErr
     }
     fields.finish("is not a field of a key");
     if scopes.is_empty() && !wrong.iter().any(|wrong| wrong.field == "scopes") {
-        wrong.push(FieldError::new("scopes", "must name at least one of send, read, manage"));
+        wrong.push(FieldError::new("scopes", "must name at least one of send, read, manage, read:content"));
     }
     if wrong.is_empty() {
         Ok(ApiKeyDraft { name, scopes, networks, restrictions, expires_at })
@@ -263,10 +268,11 @@ pub(super) fn patterns(fields: &mut JsonFieldReader<'_>, name: &str) -> Vec<Addr
 )]
 pub(crate) async fn list(
     State(app): State<SharedState>,
-    _: Admin,
+    admin: TenantAdmin,
     NamedTenant(tenant): NamedTenant,
     part: ListPart,
 ) -> Result<Json<ApiKeyList>, ApiError> {
+    admin.check_tenant(&tenant)?;
     find(&app, &tenant).await?;
     let keys = app.store.keys(&tenant).await?;
     let (keys, next_cursor) = part.select(keys, |key| (key.created_at.as_millis(), key.id.clone()))?;
@@ -304,10 +310,11 @@ impl<S: Send + Sync> FromRequestParts<S> for ApiKeyPath {
 )]
 pub(crate) async fn revoke(
     State(app): State<SharedState>,
-    admin: Admin,
+    admin: TenantAdmin,
     request_id: RequestId,
     ApiKeyPath(tenant, key): ApiKeyPath,
 ) -> Result<StatusCode, ApiError> {
+    admin.check_tenant(&tenant)?;
     find(&app, &tenant).await?;
     let shown: String = key.chars().take(64).collect();
     let entry = app.audit(&admin.actor, Some(&tenant), "key.revoke", shown.as_str(), &request_id, None);

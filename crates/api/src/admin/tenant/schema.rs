@@ -86,8 +86,28 @@ pub(crate) struct TenantRequest {
     /// (`closed`). `off` scans nothing.
     #[schema(example = "closed")]
     virus_policy: Option<String>,
+    /// How much mail it may hand over in a day of UTC, whichever way; any amount when absent.
+    daily_quota: Option<DailyQuotaRequest>,
+    /// Whether reading bodies (mail, content, attachments, submitted requests) takes the right `read:content`,
+    /// beside `read`.
+    #[schema(default = false)]
+    guard_content: Option<bool>,
     /// With `PATCH`: change only if the tenant still has this version.
     version: Option<i64>,
+}
+
+/// How much mail a tenant may hand over in a day of UTC.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DailyQuotaRequest {
+    /// Messages.
+    #[schema(example = 100_000, minimum = 1, maximum = 9_007_199_254_740_992_u64)]
+    messages: Option<u64>,
+    /// Bytes of mail.
+    #[schema(example = 1_000_000_000, minimum = 1, maximum = 9_007_199_254_740_992_u64)]
+    bytes: Option<u64>,
+    /// Recipients.
+    #[schema(example = 500_000, minimum = 1, maximum = 9_007_199_254_740_992_u64)]
+    recipients: Option<u64>,
 }
 
 /// Limits of composed mail.
@@ -179,7 +199,8 @@ pub(crate) struct ApiKeyRequest {
     #[schema(example = "shop")]
     name: Option<String>,
     /// What it may do: `send` (hand over, cancel, retry), `read`, `manage` (accounts, batches, suppressions,
-    /// templates, recipients, signing keys). All three when absent.
+    /// templates, recipients, signing keys), and `read:content` (bodies, where the tenant guards them). The
+    /// first three when absent.
     #[schema(nullable = false, example = json!(["send", "read"]))]
     scopes: Option<Vec<String>>,
     /// When it expires: RFC 3339 or Unix seconds.

@@ -4,6 +4,7 @@ use postway_domain::{
     Tenant, Time,
     address_pattern::AddressPattern,
     message::OnDoubt,
+    quota::DailyQuota,
     tenant::{CallbackForm, LargeFilePolicy, RemoteAuth, RemoteService},
 };
 use serde::Serialize;
@@ -75,6 +76,10 @@ pub(crate) struct TenantView {
     /// What becomes of mail that the virus scanner could not scan: `open`, `closed` or `off`.
     #[schema(value_type = String, example = "open")]
     virus_policy: postway_domain::tenant::VirusPolicy,
+    /// How much mail it may hand over in a day of UTC; null means any amount.
+    daily_quota: DailyQuotaView,
+    /// Whether reading bodies takes the right `read:content`, beside `read`.
+    guard_content: bool,
     /// Increases with each change.
     version: i64,
     /// When it was created.
@@ -153,6 +158,25 @@ pub(crate) struct TenantList {
     pub(crate) next_cursor: Option<String>,
 }
 
+/// How much mail a tenant may hand over in a day of UTC.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DailyQuota)]
+pub(crate) struct DailyQuotaView {
+    /// Messages.
+    #[schema(example = 100_000)]
+    messages: Option<u64>,
+    /// Bytes of mail.
+    bytes: Option<u64>,
+    /// Recipients.
+    recipients: Option<u64>,
+}
+
+impl From<DailyQuota> for DailyQuotaView {
+    fn from(DailyQuota { messages, bytes, recipients }: DailyQuota) -> Self {
+        Self { messages, bytes, recipients }
+    }
+}
+
 impl TenantView {
     /// Its id.
     pub(crate) fn id(&self) -> &str {
@@ -197,6 +221,8 @@ impl TenantView {
             allowed_senders: settings.allowed_senders,
             bind_reply_to: settings.bind_reply_to,
             virus_policy: settings.virus_policy,
+            daily_quota: DailyQuotaView::from(settings.daily_quota),
+            guard_content: settings.guard_content,
             version: tenant.version,
             created_at: tenant.created_at,
             updated_at: tenant.updated_at,

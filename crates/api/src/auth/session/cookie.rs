@@ -18,8 +18,17 @@ const SESSION: &str = "postway_session";
 /// The tenant that an admin's dashboard shows, for requests a browser makes without headers, such as
 /// downloads. It is not a secret. The dashboard sets it.
 const TENANT: &str = "postway_tenant";
+/// Says that a user has signed in with this browser before. It signs nobody in.
+const BROWSER: &str = "postway_browser";
+/// How long the browser keeps it.
+const BROWSER_S: i64 = 365 * 24 * 60 * 60;
+/// Carries a sign-in at a provider from its beginning to its end. Unlike the others it comes along when the
+/// provider sends the browser back.
+const AWAY: &str = "postway_away";
+/// How long a sign-in at a provider may take.
+pub(super) const AWAY_S: i64 = 10 * 60;
 /// The longest cookie that is read.
-const COOKIE_BYTES_MAX: usize = 1_024;
+const COOKIE_BYTES_MAX: usize = 2_048;
 
 /// The sealed session of a request, if it has one.
 pub(super) fn sealed(parts: &Parts) -> Option<&str> {
@@ -31,11 +40,41 @@ pub(crate) fn shown_tenant(parts: &Parts) -> Option<&str> {
     sealed(parts).and(cookie_value(parts, TENANT))
 }
 
+/// What says that a user has signed in with this browser before, sealed.
+pub(super) fn known_browser(parts: &Parts) -> Option<&str> {
+    cookie_value(parts, BROWSER)
+}
+
+/// The sign-in at a provider that this browser has begun, sealed.
+pub(super) fn away(parts: &Parts) -> Option<&str> {
+    cookie_value(parts, AWAY)
+}
+
 /// A header that sets the session cookie; zero seconds remove it.
 pub(super) fn set(value: &str, seconds: i64, parts: &Parts) -> Result<HeaderValue, ApiError> {
+    write(SESSION, value, seconds, "Strict", parts)
+}
+
+/// A header that makes this browser a known one.
+pub(super) fn set_known_browser(value: &str, parts: &Parts) -> Result<HeaderValue, ApiError> {
+    write(BROWSER, value, BROWSER_S, "Strict", parts)
+}
+
+/// A header that carries a sign-in at a provider; zero seconds remove it.
+pub(super) fn set_away(value: &str, seconds: i64, parts: &Parts) -> Result<HeaderValue, ApiError> {
+    write(AWAY, value, seconds, "Lax", parts)
+}
+
+fn write(
+    name: &str,
+    value: &str,
+    seconds: i64,
+    same_site: &str,
+    parts: &Parts,
+) -> Result<HeaderValue, ApiError> {
     let (prefix, secure) = if is_secure(parts) { (HOST_PREFIX, "; Secure") } else { ("", "") };
     let text =
-        format!("{prefix}{SESSION}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+        format!("{prefix}{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite={same_site}{secure}");
     HeaderValue::from_str(&text).map_err(|error| ApiError::internal(error.to_string()))
 }
 

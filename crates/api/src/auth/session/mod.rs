@@ -1,14 +1,18 @@
-//! Signing in from a browser: the key once, then a cookie.
+//! Signing in from a browser, as a person or with a key; then a cookie.
 //!
-//! The cookie is sealed under the gateway's secret key and contains the digest of the key, so the server
-//! stores nothing and every node accepts it. A key that is revoked or expires ends its sessions, and so does
-//! a new admin key. Only a session that was signed out is stored, until it would have expired, so that no
-//! copy of its cookie works anywhere (`ended.rs`). No script can read the cookie (`HttpOnly`), no other site
-//! can send it (`SameSite=Strict`), and a request that changes something must also carry `X-CSRF-Token`,
-//! which only our own page can have read.
+//! The cookie is sealed under the gateway's secret key, so every node accepts it. That of a person names a
+//! session of the store (`user.rs`). That of a key contains the key's digest: the server stores nothing, and
+//! a key that is revoked or expires ends its sessions, as a new admin key does. Only a key's session that was
+//! signed out is stored, until it would have expired, so that no copy of its cookie works anywhere
+//! (`ended.rs`). No script can read the cookie (`HttpOnly`), no other site can send it (`SameSite=Strict`),
+//! and a request that changes something must also carry `X-CSRF-Token`, which only our own page can have
+//! read.
 
+pub(crate) mod away;
 mod cookie;
 mod ended;
+pub(crate) mod invitation;
+pub(crate) mod user;
 
 use aws_lc_rs::{constant_time, hmac};
 use axum::{
@@ -19,7 +23,7 @@ use axum::{
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use postway_domain::{
-    KeyDigest, KeyScope, Time,
+    KeyDigest, KeyScope, Time, UserRole, UserTenants,
     id::SessionId,
     secret::{SealedSecret, SecretKey},
 };
@@ -35,6 +39,7 @@ use crate::{
     http::{
         body,
         error::{ApiError, FieldError},
+        request_id::RequestId,
     },
     state::{AppState, SharedState},
 };
@@ -61,26 +66,44 @@ struct SessionContent {
     at: i64,
 }
 
-/// A sign-in.
+/// A sign-in: a `key`, or a `user` with `password` and `code`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = SignIn)]
 pub(crate) struct SignInRequest {
     /// A tenant's key, or the admin key.
-    key: String,
+    key: Option<String>,
+    /// A user's name.
+    #[schema(example = json!(null))]
+    user: Option<String>,
+    /// The user's password.
+    #[schema(example = json!(null))]
+    password: Option<String>,
+    /// The code that the authenticator app shows, or a recovery code.
+    #[schema(example = json!(null))]
+    code: Option<String>,
 }
 
 /// The signed-in caller and its permissions.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Session)]
 pub(crate) struct SessionView {
-    /// Whether the caller signed in with the admin key.
+    /// Whether the caller may do everything: the admin key, or a user with the role `admin` for all tenants.
     admin: bool,
-    /// The key's tenant; absent for the admin key, which names one with `X-Tenant`.
+    /// The only tenant; absent for who has several, and names one with `X-Tenant`.
     tenant: Option<String>,
-    /// What the key may do.
+    /// The tenants of a user who has some; absent for a key, and for who has all of them.
+    tenants: Option<Vec<String>>,
+    /// What the caller may do.
     #[schema(value_type = Vec<String>)]
     scopes: Vec<KeyScope>,
+    /// The user's name; absent for a key.
+    user: Option<String>,
+    /// How the user signed in: `password`, `oidc` or `invitation`; absent for a key.
+    way: Option<String>,
+    /// The user's role; absent for a key.
+    #[schema(value_type = Option<String>)]
+    role: Option<UserRole>,
     /// The token to send as `X-CSRF-Token` with every request that changes something.
     csrf_token: String,
     /// The server's version.
@@ -89,8 +112,9 @@ pub(crate) struct SessionView {
 
 /// Sign in
 ///
-/// For browsers: sets a session cookie in exchange for a key. Programs send their key with each request
-/// instead.
+/// For browsers: sets a session cookie in exchange for a key, or for a user's name, password and code.
+/// Programs send their key with each request instead. A wrong name, password or code is 401, and too many of
+/// them 429.
 #[utoipa::path(
     post,
     path = "/v1/session",
@@ -100,18 +124,33 @@ pub(crate) struct SessionView {
     request_body = SignInRequest,
     responses((status = 200, description = "Signed in; the cookie is set", body = SessionView))
 )]
-pub(crate) async fn sign_in(State(app): State<SharedState>, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn sign_in(
+    State(app): State<SharedState>,
+    request_id: RequestId,
+    request: Request,
+) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     refuse_other_sites(&parts.headers)?;
     let body = Request::from_parts(parts.clone(), body);
     let body = body::json_object_within(body, SIGN_IN_BYTES_MAX).await?;
-    let SignInRequest { key } = serde_json::from_value(body.into()).map_err(|_| {
-        ApiError::invalid(vec![FieldError::new("key", "must be the key to sign in with, and nothing else")])
-    })?;
-    let who = authenticate_key(key.trim().as_bytes(), &parts, &app).await?;
+    let form = "must be the key to sign in with, or a user with password and code, and nothing else";
+    let wrong = || ApiError::invalid(vec![FieldError::new("key", form)]);
+    match serde_json::from_value(body.into()).map_err(|_| wrong())? {
+        SignInRequest { key: Some(key), user: None, password: None, code: None } => {
+            sign_in_key(&app, &parts, &key).await
+        }
+        SignInRequest { key: None, user: Some(name), password: Some(password), code: Some(code) } => {
+            user::sign_in(&app, &parts, &request_id, user::TriedPassword { name, password, code }).await
+        }
+        SignInRequest { .. } => Err(wrong()),
+    }
+}
+
+async fn sign_in_key(app: &AppState, parts: &Parts, key: &str) -> Result<Response, ApiError> {
+    let who = authenticate_key(key.trim().as_bytes(), parts, app).await?;
     let (admin, digest) = match &who {
-        AuthenticatedKey::Admin => (true, app.admin_key.digest().to_vec()),
         AuthenticatedKey::Key(key) => (false, key.digest.0.to_vec()),
+        AuthenticatedKey::Admin | AuthenticatedKey::User(_) => (true, app.admin_key.digest().to_vec()),
     };
     let now = app.clock.now();
     let content = SessionContent {
@@ -120,9 +159,9 @@ pub(crate) async fn sign_in(State(app): State<SharedState>, request: Request) ->
         admin,
         at: now.as_millis(),
     };
-    let sealed = seal(&app, &content)?;
-    let view = view(&app, &who, &sealed);
-    let set = cookie::set(&sealed, LASTS_MS / 1000, &parts)?;
+    let sealed = seal(app, &content)?;
+    let view = view(app, &who, &sealed);
+    let set = cookie::set(&sealed, LASTS_MS / 1000, parts)?;
     Ok(([(header::SET_COOKIE, set)], Json(view)).into_response())
 }
 
@@ -159,6 +198,9 @@ pub(crate) async fn show(
 )]
 pub(crate) async fn sign_out(State(app): State<SharedState>, parts: Parts) -> Result<Response, ApiError> {
     refuse_other_sites(&parts.headers)?;
+    if let Some(session) = cookie::sealed(&parts).and_then(|sealed| user::open(&app, sealed)) {
+        app.store.change(DirectoryChange::EndUserSession(session), None).await?;
+    }
     // A cookie that does not open has expired or was never valid.
     if let Some(content) = cookie::sealed(&parts).and_then(|sealed| open(&app, sealed)) {
         let ends_at = Time::from_millis(content.at.saturating_add(LASTS_MS));
@@ -168,23 +210,20 @@ pub(crate) async fn sign_out(State(app): State<SharedState>, parts: Parts) -> Re
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie::set("", 0, &parts)?)]).into_response())
 }
 
-/// The key behind a request's session cookie, if the cookie is valid. A request that changes something must
-/// carry the token too.
+/// The key or the user behind a request's session cookie, if the cookie is valid. A request that changes
+/// something must carry the token too.
 pub(crate) async fn authenticated_key(
     parts: &Parts,
     app: &AppState,
 ) -> Result<Option<AuthenticatedKey>, ApiError> {
     let Some(cookie) = cookie::sealed(parts) else { return Ok(None) };
+    if let Some(session) = user::open(app, cookie) {
+        check_csrf_token(app, cookie, parts)?;
+        return Ok(app.user_sessions.find(session, app).await?.map(AuthenticatedKey::User));
+    }
     let Some(content) = open(app, cookie) else { return Ok(None) };
     let Ok(digest) = BASE64_URL_SAFE_NO_PAD.decode(&content.key) else { return Ok(None) };
-    if !matches!(parts.method, Method::GET | Method::HEAD) {
-        let token = parts.headers.get(CSRF_HEADER).map(HeaderValue::as_bytes).unwrap_or_default();
-        if !is_csrf_token(app, cookie, token) {
-            let message =
-                "a request that changes something needs the X-CSRF-Token of its session: reload the page";
-            return Err(ApiError::forbidden(message));
-        }
-    }
+    check_csrf_token(app, cookie, parts)?;
     if app.ended_sessions.is_ended(content.id, &*app.store).await? {
         return Ok(None);
     }
@@ -196,13 +235,56 @@ pub(crate) async fn authenticated_key(
     Ok(app.key_cache.valid_digest(KeyDigest(digest), app).await?.map(AuthenticatedKey::Key))
 }
 
-fn view(app: &AppState, who: &AuthenticatedKey, cookie: &str) -> SessionView {
-    let (admin, tenant, scopes) = match who {
-        AuthenticatedKey::Admin => (true, None, KeyScope::ALL.to_vec()),
-        AuthenticatedKey::Key(key) => (false, Some(key.tenant.to_string()), key.scopes.clone()),
-    };
+/// Refuses a request that changes something and lacks the token of its session.
+fn check_csrf_token(app: &AppState, cookie: &str, parts: &Parts) -> Result<(), ApiError> {
+    let token = parts.headers.get(CSRF_HEADER).map(HeaderValue::as_bytes).unwrap_or_default();
+    if matches!(parts.method, Method::GET | Method::HEAD) || is_csrf_token(app, cookie, token) {
+        return Ok(());
+    }
+    let message = "a request that changes something needs the X-CSRF-Token of its session: reload the page";
+    Err(ApiError::forbidden(message))
+}
+
+pub(crate) fn view(app: &AppState, who: &AuthenticatedKey, cookie: &str) -> SessionView {
+    let csrf_token = csrf_token(app, cookie);
     let version = env!("CARGO_PKG_VERSION");
-    SessionView { admin, tenant, scopes, csrf_token: csrf_token(app, cookie), version }
+    let bare = SessionView {
+        admin: false,
+        tenant: None,
+        tenants: None,
+        scopes: Vec::new(),
+        user: None,
+        way: None,
+        role: None,
+        csrf_token,
+        version,
+    };
+    match who {
+        AuthenticatedKey::Admin => SessionView { admin: true, scopes: KeyScope::ALL.to_vec(), ..bare },
+        AuthenticatedKey::Key(key) => {
+            SessionView { tenant: Some(key.tenant.to_string()), scopes: key.scopes.clone(), ..bare }
+        }
+        AuthenticatedKey::User(signed_in) => {
+            let user = &signed_in.user;
+            let tenants: Option<Vec<String>> = match &user.tenants {
+                UserTenants::All => None,
+                UserTenants::Named(named) => Some(named.iter().map(ToString::to_string).collect()),
+            };
+            SessionView {
+                admin: user.is_full_admin(),
+                tenant: tenants.as_ref().and_then(|tenants| match tenants.as_slice() {
+                    [only] => Some(only.clone()),
+                    _ => None,
+                }),
+                tenants,
+                scopes: KeyScope::ALL.into_iter().filter(|scope| user.may(*scope)).collect(),
+                user: Some(user.name.to_string()),
+                way: Some(signed_in.session.way.clone()),
+                role: Some(user.role),
+                ..bare
+            }
+        }
+    }
 }
 
 fn csrf_token(app: &AppState, cookie: &str) -> String {
@@ -237,7 +319,7 @@ fn open(app: &AppState, cookie: &str) -> Option<SessionContent> {
 }
 
 /// A browser says which site a request comes from; other programs say nothing.
-fn refuse_other_sites(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(super) fn refuse_other_sites(headers: &HeaderMap) -> Result<(), ApiError> {
     match headers.get("sec-fetch-site").map(HeaderValue::as_bytes) {
         None | Some(b"same-origin" | b"none") => Ok(()),
         Some(_) => Err(ApiError::forbidden("signing in and out is for pages of this server alone")),

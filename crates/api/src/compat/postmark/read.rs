@@ -20,7 +20,8 @@ pub(super) async fn details(
     MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let record = named(&app, &caller.tenant, &id).await?;
-    let content = ShownContent::read(&app, &caller.tenant, &record).await?;
+    let may_see = caller.may_see_content(&app).await?;
+    let content = ShownContent::read(&app, &caller.tenant, &record, may_see).await?;
     let mut shown = listed(&record.summary, &record.recipients, &content);
     let places = record.recipients.iter().enumerate();
     let events: Vec<Value> =
@@ -43,7 +44,8 @@ pub(super) async fn dump(
     MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let record = named(&app, &caller.tenant, &id).await?;
-    let content = ShownContent::read(&app, &caller.tenant, &record).await?;
+    let may_see = caller.may_see_content(&app).await?;
+    let content = ShownContent::read(&app, &caller.tenant, &record, may_see).await?;
     Ok(Json(json!({"Body": content.source.as_deref().map(String::from_utf8_lossy).unwrap_or_default()})))
 }
 

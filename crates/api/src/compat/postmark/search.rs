@@ -46,9 +46,10 @@ pub(super) async fn list(
         return Ok(Json(json!({"TotalCount": 0, "Messages": []})));
     };
     let most = if from.is_some() { FROM_LOOKED_MAX } else { LIST_MAX };
+    let may_see = caller.may_see_content(&app).await?;
     let mut found = walk(&app, tenant, &wanted, most).await?;
     if let Some(from) = from {
-        found = sent_by(&app, tenant, found, &from).await?;
+        found = sent_by(&app, tenant, found, &from, may_see).await?;
     }
     let total = found.len();
     let shown = window.slice(found);
@@ -57,7 +58,7 @@ pub(super) async fn list(
         .map(|(message, people)| {
             let app = &app;
             async move {
-                let content = ShownContent::read_summary(app, tenant, &message).await?;
+                let content = ShownContent::read_summary(app, tenant, &message, may_see).await?;
                 Ok::<_, ApiError>(listed(&message, &people, &content))
             }
         })
@@ -179,10 +180,11 @@ async fn sent_by(
     tenant: &TenantId,
     found: Vec<MessageSummary>,
     from: &str,
+    may_see: bool,
 ) -> Result<Vec<MessageSummary>, ApiError> {
     let looked: Vec<_> = futures::stream::iter(found)
         .map(|message| async move {
-            let content = ShownContent::read_summary(app, tenant, &message).await?;
+            let content = ShownContent::read_summary(app, tenant, &message, may_see).await?;
             let sender = content.from.as_deref().and_then(|from| from.parse::<NamedAddress>().ok());
             let is_from = sender.is_some_and(|sender| sender.address().as_str().to_lowercase() == from);
             Ok::<_, ApiError>(is_from.then_some(message))

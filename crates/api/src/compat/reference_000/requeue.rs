@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::list::{STALE_S, find_stale, status_word};
 use crate::{
-    auth::Sender,
+    auth::{Caller, Sender},
     compat::lookup::MessageWithStatus,
     http::{
         body,
@@ -37,7 +37,7 @@ pub(super) async fn one(
     request_id: RequestId,
     MessagePathId(id): MessagePathId,
 ) -> Result<StatusCode, ApiError> {
-    requeue(&app, &caller.tenant, &id, &request_id).await?;
+    requeue(&app, &caller, &id, &request_id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -52,9 +52,9 @@ pub(super) async fn many(
         RequeueSelection::These(ids) => ids,
         RequeueSelection::Stale(older_than_s) => stale(&app, &caller.tenant, older_than_s).await?,
     };
-    let (app, tenant, request_id) = (&app, &caller.tenant, &request_id);
+    let (app, caller, request_id): (_, &Caller, _) = (&app, &caller, &request_id);
     let each = futures::stream::iter(ids).map(|id| async move {
-        let outcome = requeue(app, tenant, &id, request_id).await;
+        let outcome = requeue(app, caller, &id, request_id).await;
         (id, outcome)
     });
     let outcomes: Vec<_> = each.buffered(TOGETHER).collect().await;
@@ -80,11 +80,11 @@ async fn stale(app: &AppState, tenant: &TenantId, older_than_s: u64) -> Result<V
 /// Retries a mail, and returns its status after it. One that is in the queue already stays there.
 async fn requeue(
     app: &AppState,
-    tenant: &TenantId,
+    caller: &Caller,
     id: &str,
     request_id: &RequestId,
 ) -> Result<&'static str, ApiError> {
-    let entry = MessageWithStatus::find(app, tenant, id).await?;
+    let entry = MessageWithStatus::find(app, &caller.tenant, id).await?;
     let input = match entry.record.summary.state {
         Stands::Accepted | Stands::Validating | Stands::Ready => return Ok(status_word(&entry)),
         // The operator has decided: it is sent again, under the same Message-ID.
@@ -99,8 +99,8 @@ async fn requeue(
         | Stands::Expired
         | Stands::Captured => OperatorAction::Replay,
     };
-    operate(app, tenant, id, input, request_id).await?;
-    Ok(status_word(&MessageWithStatus::find(app, tenant, id).await?))
+    operate(app, caller, id, input, request_id).await?;
+    Ok(status_word(&MessageWithStatus::find(app, &caller.tenant, id).await?))
 }
 
 /// The selected mails.

@@ -165,9 +165,9 @@ pub(super) async fn delete(
     let (ids, in_body) = read_ids(body::json_of(&parts, body).await?)?;
     let named = in_query.or(in_body);
     let caller = caller(&app, &parts, KeyScope::Send, named.as_deref()).await?;
-    let (app, tenant, request_id) = (&app, &caller.tenant, &request_id);
+    let (app, caller, request_id) = (&app, &caller, &request_id);
     let each = futures::stream::iter(ids).map(|id| async move {
-        let outcome = operate(app, tenant, &id, OperatorAction::Cancel, request_id).await;
+        let outcome = operate(app, caller, &id, OperatorAction::Cancel, request_id).await;
         (id, outcome)
     });
     let outcomes: Vec<_> = each.buffered(TOGETHER).collect().await;

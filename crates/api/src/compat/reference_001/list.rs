@@ -48,7 +48,9 @@ pub(super) async fn list(State(app): State<SharedState>, parts: Parts) -> Result
     };
     let paging = lookup::long_page(&mut query);
     query.finish()?;
-    let tenant = caller(&app, &parts, KeyScope::Read, named.as_deref()).await?.tenant;
+    let caller = caller(&app, &parts, KeyScope::Read, named.as_deref()).await?;
+    let may_see = caller.may_see_content(&app).await?;
+    let tenant = caller.tenant;
     let statuses = if active_only { ACTIVE } else { &[] };
     let page = lookup::page(&app, &tenant, filter, statuses, paging).await?;
     let tenant_name = app.store.tenant(&tenant).await?.map(|tenant| tenant.name);
@@ -57,7 +59,7 @@ pub(super) async fn list(State(app): State<SharedState>, parts: Parts) -> Result
         accounts.filter(|account| account.settings.pec).map(|account| account.id).collect();
     let now = app.clock.now();
     let mut messages = Vec::with_capacity(page.messages.len());
-    let shown_requests = shown_requests(&page.messages);
+    let shown_requests = shown_requests(&page.messages, may_see);
     let bytes: usize = shown_requests.iter().flatten().map(|(_, bytes)| *bytes as usize).sum();
     let mut held = app.body_budget.reserve_answer(&tenant, bytes.saturating_mul(MEMORY_PER_BYTE))?;
     for (entry, asked) in page.messages.iter().zip(asked_for(&app, &tenant, shown_requests).await?) {
@@ -81,11 +83,12 @@ pub(super) async fn list(State(app): State<SharedState>, parts: Parts) -> Result
 }
 
 /// The messages that are shown with their requests, and the sizes of those. A sensitive message, a request
-/// that is too large for its row, and requests beyond the page's bound are left out.
-fn shown_requests(messages: &[MessageWithStatus]) -> Vec<Option<(MessageUid, u64)>> {
+/// that is too large for its row, and requests beyond the page's bound are left out; for a caller who may not
+/// see bodies, all are.
+fn shown_requests(messages: &[MessageWithStatus], may_see: bool) -> Vec<Option<(MessageUid, u64)>> {
     let mut left = REQUEST_BYTES_MAX;
     let mut shown = |entry: &MessageWithStatus| match entry.record.payload {
-        BodyLocation::Inline(bytes) if !entry.record.summary.sensitive && bytes <= left => {
+        BodyLocation::Inline(bytes) if may_see && !entry.record.summary.sensitive && bytes <= left => {
             left -= bytes;
             Some((entry.record.summary.uid, bytes))
         }

@@ -116,7 +116,7 @@ async fn make(
         Some(false) => pause::suspend_tenant(app, admin, request_id, id.clone()).await?,
         Some(true) | None => made,
     };
-    let key = key::make(app, admin, request_id, &id, wanted).await?;
+    let key = key::make(app, &admin.actor, request_id, &id, wanted).await?;
     let Json(mut answer) = answer(&shown)?;
     answer["api_key"] = json!(key.key);
     Ok(Json(answer))

@@ -43,9 +43,7 @@ pub(super) async fn update(
     };
     let send_at = send_at.map_err(|fault| ApiError::invalid(vec![fault]))?;
     let uid = find(&app, &caller.tenant, &id).await?.summary.uid;
-    reschedule(&app, &caller.tenant, &uid.to_string(), send_at, &request_id)
-        .await
-        .map_err(as_request_fault)?;
+    reschedule(&app, &caller, &uid.to_string(), send_at, &request_id).await.map_err(as_request_fault)?;
     Ok(Json(json!({"object": "email", "id": uid})))
 }
 
@@ -56,7 +54,7 @@ pub(super) async fn cancel(
     MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let uid = find(&app, &caller.tenant, &id).await?.summary.uid;
-    operate(&app, &caller.tenant, &uid.to_string(), OperatorAction::Cancel, &request_id)
+    operate(&app, &caller, &uid.to_string(), OperatorAction::Cancel, &request_id)
         .await
         .map_err(as_request_fault)?;
     Ok(Json(json!({"object": "email", "id": uid})))

@@ -100,10 +100,11 @@ pub(super) async fn list(
             (found, has_more)
         }
     };
+    let may_see = caller.may_see_content(&app).await?;
     let mut data = Vec::with_capacity(found.len());
     for message in found {
         // An email that was removed meanwhile is left out.
-        data.extend(one(&app, &caller.tenant, message.uid).await?.map(Value::Object));
+        data.extend(one(&app, &caller.tenant, message.uid, may_see).await?.map(Value::Object));
     }
     Ok(answer(data, has_more))
 }
@@ -112,9 +113,10 @@ async fn one(
     app: &AppState,
     tenant: &TenantId,
     uid: MessageUid,
+    may_see: bool,
 ) -> Result<Option<Map<String, Value>>, ApiError> {
     let Some(record) = app.store.message(tenant, &MessageKey::Uid(uid)).await? else { return Ok(None) };
-    let content = ShownContent::read(app, tenant, &record).await?;
+    let content = ShownContent::read(app, tenant, &record, may_see).await?;
     Ok(Some(listed(&record, &content)))
 }
 

@@ -31,7 +31,8 @@ pub(super) async fn show(
         )),
         _ => error,
     })?;
-    let content = ShownContent::read(&app, &caller.tenant, &record).await?;
+    let may_see = caller.may_see_content(&app).await?;
+    let content = ShownContent::read(&app, &caller.tenant, &record, may_see).await?;
     let mut email = listed(&record, &content);
     email.insert("object".to_owned(), "email".into());
     email.insert("html".to_owned(), content.html.map(as_given).into());

@@ -4,7 +4,7 @@ use axum::{extract::State, response::Response};
 
 use super::{NamedInbound, bytes_of};
 use crate::{
-    auth::Reader,
+    auth::ContentReader,
     http::{error::ApiError, path::PathText},
     message::content::mail_view::{self, MailContentView},
     state::SharedState,
@@ -23,7 +23,7 @@ use crate::{
 )]
 pub(crate) async fn content(
     State(app): State<SharedState>,
-    caller: Reader,
+    caller: ContentReader,
     NamedInbound(uid): NamedInbound,
 ) -> Result<Response, ApiError> {
     let raw = bytes_of(&app, &caller.tenant, uid).await?;
@@ -43,7 +43,7 @@ pub(crate) async fn content(
 )]
 pub(crate) async fn preview(
     State(app): State<SharedState>,
-    caller: Reader,
+    caller: ContentReader,
     NamedInbound(uid): NamedInbound,
 ) -> Result<Response, ApiError> {
     let raw = bytes_of(&app, &caller.tenant, uid).await?;
@@ -67,7 +67,7 @@ pub(crate) async fn preview(
 )]
 pub(crate) async fn attachment(
     State(app): State<SharedState>,
-    caller: Reader,
+    caller: ContentReader,
     PathText((id, index)): PathText<(String, String)>,
 ) -> Result<Response, ApiError> {
     let NamedInbound(uid) = NamedInbound::parse(&id)?;

@@ -8,7 +8,7 @@ use axum::{
 
 use super::{NamedInbound, bytes_of};
 use crate::{
-    auth::Reader,
+    auth::ContentReader,
     http::{body_budget::AlreadyCounted, error::ApiError},
     message::content::raw::{headers, kind_for},
     state::SharedState,
@@ -27,7 +27,7 @@ use crate::{
 )]
 pub(crate) async fn raw(
     State(app): State<SharedState>,
-    caller: Reader,
+    caller: ContentReader,
     NamedInbound(uid): NamedInbound,
     asked: HeaderMap,
 ) -> Result<Response, ApiError> {

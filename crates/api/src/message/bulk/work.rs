@@ -123,6 +123,7 @@ impl BulkWorker {
             target: action.id.to_string(),
             request_id: None,
             detail: Some(json!({"changed": changed, "skipped": skipped}).to_string()),
+            salt: Some(rand::random()),
         };
         self.write(BulkStep { ends: Some(ends), ..step }).await
     }

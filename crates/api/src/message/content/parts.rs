@@ -5,7 +5,7 @@ use bytes::Bytes;
 use postway_domain::TenantId;
 
 use crate::{
-    auth::Reader,
+    auth::ContentReader,
     http::{error::ApiError, path::PathText},
     message::{
         MessagePathId,
@@ -41,7 +41,7 @@ pub(crate) async fn bytes(app: &AppState, tenant: &TenantId, id: &str) -> Result
 )]
 pub(crate) async fn content(
     State(app): State<SharedState>,
-    caller: Reader,
+    caller: ContentReader,
     MessagePathId(id): MessagePathId,
 ) -> Result<Response, ApiError> {
     let raw = bytes(&app, &caller.tenant, &id).await?;
@@ -61,7 +61,7 @@ pub(crate) async fn content(
 )]
 pub(crate) async fn preview(
     State(app): State<SharedState>,
-    caller: Reader,
+    caller: ContentReader,
     MessagePathId(id): MessagePathId,
 ) -> Result<Response, ApiError> {
     let raw = bytes(&app, &caller.tenant, &id).await?;
@@ -85,7 +85,7 @@ pub(crate) async fn preview(
 )]
 pub(crate) async fn attachment(
     State(app): State<SharedState>,
-    caller: Reader,
+    caller: ContentReader,
     PathText((id, index)): PathText<(String, String)>,
 ) -> Result<Response, ApiError> {
     let raw = bytes(&app, &caller.tenant, &id).await?;

@@ -7,7 +7,7 @@ use axum::{
 };
 
 use crate::{
-    auth::Reader,
+    auth::ContentReader,
     http::{body_budget::AlreadyCounted, error::ApiError},
     message::{MessagePathId, content::raw, find},
     state::SharedState,
@@ -31,7 +31,7 @@ use crate::{
 )]
 pub(crate) async fn payload(
     State(app): State<SharedState>,
-    caller: Reader,
+    caller: ContentReader,
     MessagePathId(id): MessagePathId,
     asked: HeaderMap,
 ) -> Result<Response, ApiError> {

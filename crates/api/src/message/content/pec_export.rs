@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use crate::{
-    auth::Reader,
+    auth::ContentReader,
     http::{body_budget::AlreadyCounted, error::ApiError, hex_digest::hex},
     message::{
         MessagePathId,
@@ -103,7 +103,7 @@ struct ManifestReceipt {
 )]
 pub(crate) async fn export(
     State(app): State<SharedState>,
-    caller: Reader,
+    caller: ContentReader,
     MessagePathId(id): MessagePathId,
     asked: HeaderMap,
 ) -> Result<Response, ApiError> {

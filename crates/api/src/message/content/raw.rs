@@ -9,7 +9,7 @@ use postway_domain::MessageStatus;
 use postway_store::record::MessageSummary;
 
 use crate::{
-    auth::Reader,
+    auth::ContentReader,
     http::{body::OCTETS, body_budget::AlreadyCounted, error::ApiError},
     message::{MessagePathId, find},
     state::SharedState,
@@ -29,7 +29,7 @@ use crate::{
 )]
 pub(crate) async fn raw(
     State(app): State<SharedState>,
-    caller: Reader,
+    caller: ContentReader,
     MessagePathId(id): MessagePathId,
     asked: HeaderMap,
 ) -> Result<Response, ApiError> {

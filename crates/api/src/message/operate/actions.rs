@@ -94,7 +94,7 @@ pub(crate) async fn cancel(
     request_id: RequestId,
     MessagePathId(id): MessagePathId,
 ) -> Result<Json<SettledMessage>, ApiError> {
-    let moved = operate(&app, &caller.tenant, &id, OperatorAction::Cancel, &request_id).await?;
+    let moved = operate(&app, &caller, &id, OperatorAction::Cancel, &request_id).await?;
     Ok(shown_to(&caller, moved))
 }
 
@@ -117,7 +117,7 @@ pub(crate) async fn retry(
     request_id: RequestId,
     MessagePathId(id): MessagePathId,
 ) -> Result<Json<SettledMessage>, ApiError> {
-    let moved = operate(&app, &caller.tenant, &id, OperatorAction::Replay, &request_id).await?;
+    let moved = operate(&app, &caller, &id, OperatorAction::Replay, &request_id).await?;
     Ok(shown_to(&caller, moved))
 }
 
@@ -144,7 +144,7 @@ pub(crate) async fn reschedule(
         read_single_field("send_at", "must be a time: RFC 3339 or Unix seconds", request, |given| {
             Time::deserialize(given).ok()
         });
-    let moved = transition::reschedule(&app, &caller.tenant, &id, send_at.await?, &request_id).await?;
+    let moved = transition::reschedule(&app, &caller, &id, send_at.await?, &request_id).await?;
     Ok(shown_to(&caller, moved))
 }
 
@@ -177,7 +177,7 @@ pub(crate) async fn resolve(
         }
     });
     let asked = OperatorAction::Resolve(resolution.await?);
-    let moved = operate(&app, &caller.tenant, &id, asked, &request_id).await?;
+    let moved = operate(&app, &caller, &id, asked, &request_id).await?;
     Ok(shown_to(&caller, moved))
 }
 

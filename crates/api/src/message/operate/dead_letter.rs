@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
-    auth::{Reader, Sender},
+    auth::{Caller, Reader, Sender},
     http::{
         body,
         error::{ApiError, ErrorBody, FieldError},
@@ -110,9 +110,9 @@ pub(crate) async fn replay(
     request: Request,
 ) -> Result<Json<DeadLetterReplayView>, ApiError> {
     let ids = ids(body::json_object(request).await?)?;
-    let (app, tenant, request_id) = (&app, &caller.tenant, &request_id);
+    let (app, caller, request_id): (_, &Caller, _) = (&app, &caller, &request_id);
     let each = futures::stream::iter(ids).map(|id| async move {
-        let outcome = transition::replay(app, tenant, &id, request_id).await;
+        let outcome = transition::replay(app, caller, &id, request_id).await;
         (id, outcome)
     });
     let outcomes: Vec<_> = each.buffered(TOGETHER).collect().await;

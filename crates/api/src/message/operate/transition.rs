@@ -5,7 +5,7 @@
 //! that names the state.
 
 use postway_domain::{
-    MessageState, RecipientStatus, TenantId, Time,
+    MessageState, RecipientStatus, Time,
     message::{DoubtResolution, InvalidTransition, OtherRecipients, TransitionInput},
 };
 use postway_store::record::{
@@ -15,6 +15,7 @@ use postway_store::record::{
 use serde_json::{Value, json};
 
 use crate::{
+    auth::Caller,
     http::{error::ApiError, request_id::RequestId},
     message::{find, read::summaries::summaries, view::MessageSummaryView},
     state::AppState,
@@ -54,18 +55,18 @@ impl OperatorAction {
 /// Applies an action to the message that `id` names, and returns the message after it.
 pub(crate) async fn operate(
     app: &AppState,
-    tenant: &TenantId,
+    caller: &Caller,
     id: &str,
     asked: OperatorAction,
     request_id: &RequestId,
 ) -> Result<MessageSummaryView, ApiError> {
-    move_on(app, tenant, id, asked, request_id, |_| true).await
+    move_on(app, caller, id, asked, request_id, |_| true).await
 }
 
 /// Gives a waiting message another time; a time in the past means now.
 pub(crate) async fn reschedule(
     app: &AppState,
-    tenant: &TenantId,
+    caller: &Caller,
     id: &str,
     send_at: Time,
     request_id: &RequestId,
@@ -75,31 +76,32 @@ pub(crate) async fn reschedule(
         let days = ahead_max.as_secs() / (24 * 60 * 60);
         return Err(ApiError::field("send_at", format!("must be at most {days} days ahead")));
     }
-    let expires_at = find(app, tenant, id).await?.summary.expires_at;
+    let expires_at = find(app, &caller.tenant, id).await?.summary.expires_at;
     if expires_at.is_some_and(|expires_at| expires_at <= send_at) {
         return Err(ApiError::field("send_at", "must be before the message's expires_at"));
     }
-    move_on(app, tenant, id, OperatorAction::Reschedule(send_at), request_id, |_| true).await
+    move_on(app, caller, id, OperatorAction::Reschedule(send_at), request_id, |_| true).await
 }
 
 /// Puts a dead letter back in the queue. Any other message is left unchanged.
 pub(crate) async fn replay(
     app: &AppState,
-    tenant: &TenantId,
+    caller: &Caller,
     id: &str,
     request_id: &RequestId,
 ) -> Result<MessageSummaryView, ApiError> {
-    move_on(app, tenant, id, OperatorAction::Replay, request_id, |state| state == MessageState::Failed).await
+    move_on(app, caller, id, OperatorAction::Replay, request_id, |state| state == MessageState::Failed).await
 }
 
 async fn move_on(
     app: &AppState,
-    tenant: &TenantId,
+    caller: &Caller,
     id: &str,
     asked: OperatorAction,
     request_id: &RequestId,
     concerns: impl Fn(MessageState) -> bool,
 ) -> Result<MessageSummaryView, ApiError> {
+    let (tenant, actor) = (&caller.tenant, caller.actor.to_string());
     for _ in 0..TRIES_MAX {
         let record = find(app, tenant, id).await?;
         let state = record.summary.state;
@@ -109,7 +111,8 @@ async fn move_on(
                 "the message is {status}; only a failed one is replayed"
             )));
         }
-        let change = change(&record, asked, app.clock.now(), request_id.as_str()).map_err(refuse)?;
+        let now = app.clock.now();
+        let change = change(&record, asked, now, request_id.as_str(), &actor).map_err(refuse)?;
         let (uid, to) = (record.summary.uid, change.to);
         if app.store.apply(vec![change]).await?.first() == Some(&true) {
             if to != state {
@@ -125,14 +128,15 @@ async fn move_on(
     Err(ApiError::conflict("the message is moving too fast to be changed; try again"))
 }
 
-/// The store's change that applies this action to this message.
+/// The store's change that applies this action to this message. The event says who acted.
 pub fn change(
     record: &MessageRecord,
     asked: OperatorAction,
     now: Time,
     request_id: &str,
+    actor: &str,
 ) -> Result<MessageChange, InvalidTransition> {
-    let data = json!({"by": "operator", "request_id": request_id});
+    let data = json!({"by": "operator", "actor": actor, "request_id": request_id});
     change_of(&record.summary, &record.recipients, asked, now, data)
 }
 

@@ -1,8 +1,10 @@
 //! `GET /v1/messages/{id}/explain`: what a message waits for, and when it will be sent.
 
 use axum::{Json, extract::State};
-use postway_domain::{MessageState as Stands, MessageStatus, Time, message::ScheduleReason};
-use serde::Serialize;
+use postway_domain::{
+    EventKind, MessageEvent, MessageState as Stands, MessageStatus, Time, message::ScheduleReason,
+};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
@@ -34,6 +36,24 @@ pub(crate) struct MessageExplanation {
     /// How routes chose its account; null if it named one, or no route matched.
     #[schema(example = json!(null))]
     route: Option<MessageRouteView>,
+    /// What an operator last did to it, if one did something.
+    acted: Option<OperatorActView>,
+}
+
+/// What an operator last did to a message.
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = OperatorAct)]
+pub(crate) struct OperatorActView {
+    /// Who: `admin`, `user:` and a name, or `key:` and an id; absent where an older version did not note it.
+    #[schema(example = "user:ada")]
+    actor: Option<String>,
+    /// When.
+    #[schema(value_type = String, format = DateTime)]
+    at: Time,
+    /// What happened to the message.
+    #[serde(rename = "type")]
+    #[schema(value_type = String, example = "cancelled")]
+    kind: EventKind,
 }
 
 /// Explain what a message waits for
@@ -54,14 +74,21 @@ pub(crate) async fn explain(
     MessagePathId(id): MessagePathId,
 ) -> Result<Json<MessageExplanation>, ApiError> {
     let record = find(&app, &caller.tenant, &id).await?;
-    let route = MessageRouteView::of(&record.events);
+    let (route, acted) = (MessageRouteView::of(&record.events), last_act(&record.events));
     let message = record.summary;
     let (status, now) = (message.state.status(), app.clock.now());
     // While it is being transmitted, or after its end, nothing blocks it. The end has its reason.
     if status.is_final() || status == MessageStatus::Sending {
         let error = message.error.as_deref().map(FailureView::read);
         let reason = reason(message.state, error.as_ref());
-        return Ok(Json(MessageExplanation { status, reason, gates: Vec::new(), next_at: None, route }));
+        return Ok(Json(MessageExplanation {
+            status,
+            reason,
+            gates: Vec::new(),
+            next_at: None,
+            route,
+            acted,
+        }));
     }
     let gates = BlockerFacts::about(&app, &message, now).await?.gates(&message, now);
     let next_at = next_at(&gates, message.due_at);
@@ -71,7 +98,27 @@ pub(crate) async fn explain(
         gates,
         next_at,
         route,
+        acted,
     }))
+}
+
+/// The data of an event that an operator caused.
+#[derive(Deserialize)]
+struct OperatorEventData {
+    by: String,
+    #[serde(default)]
+    actor: Option<String>,
+}
+
+fn last_act(events: &[MessageEvent]) -> Option<OperatorActView> {
+    events.iter().rev().find_map(|event| {
+        let data: OperatorEventData = serde_json::from_str(event.data.as_deref()?).ok()?;
+        (data.by == "operator").then_some(OperatorActView {
+            actor: data.actor,
+            at: event.at,
+            kind: event.kind,
+        })
+    })
 }
 
 /// What happens to a message that is not composed yet.
@@ -106,6 +153,25 @@ mod tests {
 
     fn gate(until: Option<i64>) -> MessageBlocker {
         MessageBlocker { gate: "limit", reason: String::new(), until: until.map(Time::from_millis) }
+    }
+
+    #[test]
+    fn who_acted_last_is_told() {
+        let event = |seq, kind, data: &str| MessageEvent {
+            seq,
+            at: Time::from_millis(seq),
+            kind,
+            data: Some(data.to_owned()),
+        };
+        let events = [
+            event(1, EventKind::Replayed, r#"{"by":"operator","actor":"user:ada"}"#),
+            event(2, EventKind::Sending, r#"{"account":"relay"}"#),
+        ];
+        let act = last_act(&events).unwrap();
+        assert_eq!((act.actor.as_deref(), act.kind), (Some("user:ada"), EventKind::Replayed));
+        let older = [event(1, EventKind::Cancelled, r#"{"by":"operator","request_id":"r"}"#)];
+        assert_eq!(last_act(&older).unwrap().actor, None);
+        assert_eq!(last_act(&events[1..]), None);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use postway_domain::{MessageStatus, TenantId, Time};
-use postway_store::record::{DomainCheckRecord, MessageFilter, MessageSummary, OpenCircuit};
+use postway_domain::{MessageStatus, TenantId, Time, quota::QuotaDay};
+use postway_store::record::{DomainCheckRecord, MessageFilter, MessageSummary, OpenCircuit, QuotaUse};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -51,6 +51,9 @@ pub(crate) struct TenantOverview {
     mailboxes: Vec<OverviewMailbox>,
     /// Webhooks with calls due, and those deactivated because of their answers.
     subscribers: Vec<OverviewSubscriber>,
+    /// How much of its daily quota the tenant has used; absent if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quota: Option<OverviewQuota>,
     /// The nodes, for the admin key.
     nodes: Vec<NodeView>,
     /// The last hour, minute by minute, the oldest first.
@@ -120,6 +123,28 @@ struct OverviewSubscriber {
     disabled_reason: Option<String>,
 }
 
+/// How much of a daily quota is used. What nodes have reserved for themselves counts, up to a hundredth each.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = QuotaUse)]
+struct OverviewQuota {
+    messages: Option<OverviewQuotaBound>,
+    bytes: Option<OverviewQuotaBound>,
+    recipients: Option<OverviewQuotaBound>,
+    /// 100 or 80 if that part of a bound is used, in per cent, otherwise 0.
+    warning_percent: u8,
+    /// When the next day begins.
+    #[schema(value_type = String, format = DateTime)]
+    renewed_at: Time,
+}
+
+/// A bound of a daily quota.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = QuotaBound)]
+struct OverviewQuotaBound {
+    used: u64,
+    of: u64,
+}
+
 /// The counts of one minute.
 #[derive(Debug, Default, PartialEq, Serialize, ToSchema)]
 #[schema(as = Minute)]
@@ -148,6 +173,7 @@ pub(super) async fn overview(app: &AppState, caller: &Caller) -> Result<TenantOv
         domains: domains(app, tenant).await?,
         mailboxes: mailboxes(app, tenant).await?,
         subscribers: subscribers(app, tenant, now).await?,
+        quota: quota(app, tenant, now).await?,
         nodes: if caller.actor.is_admin() { node::all(app).await? } else { Vec::new() },
         last_hour: last_hour(app, tenant, now).await?,
     })
@@ -243,6 +269,24 @@ async fn subscribers(
         disabled_reason: one.disabled_reason,
     });
     Ok(views.filter(|view| view.due || view.disabled_reason.is_some()).collect())
+}
+
+async fn quota(app: &AppState, tenant: &TenantId, now: Time) -> Result<Option<OverviewQuota>, ApiError> {
+    let found = app.store.tenant(tenant).await?;
+    let quota = found.map(|tenant| tenant.settings.daily_quota).unwrap_or_default();
+    if quota.is_unlimited() {
+        return Ok(None);
+    }
+    let day = QuotaDay::of(now);
+    let QuotaUse { used, .. } = app.store.quota_use(tenant, day).await?;
+    let bound = |of: Option<u64>, used: u64| of.map(|of| OverviewQuotaBound { used, of });
+    Ok(Some(OverviewQuota {
+        messages: bound(quota.messages, used.messages),
+        bytes: bound(quota.bytes, used.bytes),
+        recipients: bound(quota.recipients, used.recipients),
+        warning_percent: quota.warning(used),
+        renewed_at: day.end(),
+    }))
 }
 
 async fn last_hour(app: &AppState, tenant: &TenantId, now: Time) -> Result<Vec<OverviewMinute>, ApiError> {

@@ -7,7 +7,7 @@
 use axum::{Json, extract::State};
 use futures::future::try_join_all;
 use postway_domain::{
-    Account, DkimKey, KnownRecipient, ProviderHook, Subscriber, Tenant, TenantId, WatchedMailbox,
+    Account, DkimKey, KnownRecipient, ProviderHook, Subscriber, Tenant, TenantId, User, WatchedMailbox,
     oauth::OAuthState, secret::SealedSecret,
 };
 use postway_store::{
@@ -18,7 +18,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    auth::Admin,
+    auth::{Admin, session::user::renew_totp},
     http::{error::ApiError, request_id::RequestId},
     outgoing::recipient::personal::PersonalNumber,
     state::SharedState,
@@ -49,6 +49,8 @@ pub(crate) struct RotationView {
     hooks: u64,
     /// Accounts and mailboxes whose tokens were re-encrypted.
     tokens: u64,
+    /// Users whose authenticator secret was re-encrypted.
+    users: u64,
     /// What neither key opens: its secret must be set again.
     #[schema(example = json!(["account/default/relay-1"]))]
     unreadable: Vec<String>,
@@ -93,6 +95,7 @@ pub(crate) async fn rotate(
     for hook in app.store.provider_hooks(None).await? {
         rotation.hook(hook).await?;
     }
+    rotation.users().await?;
     let mut after = None;
     loop {
         let page = app.store.tenants(after.as_ref(), PAGE).await?;
@@ -113,6 +116,7 @@ pub(crate) async fn rotate(
         mailboxes = done.mailboxes,
         hooks = done.hooks,
         tokens = done.tokens,
+        users = done.users,
         "stored secrets were sealed anew"
     );
     Ok(Json(done))
@@ -141,6 +145,41 @@ impl SecretRotation<'_> {
             }
             None => None,
         }
+    }
+
+    async fn users(&mut self) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.app.store.users(after.as_ref(), PAGE).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.name.clone());
+            for user in page {
+                self.user(user).await?;
+            }
+        }
+    }
+
+    async fn user(&mut self, user: User) -> Result<(), StoreError> {
+        let Some(stored) = &user.credentials.totp else { return Ok(()) };
+        let place = format!("user/{}", user.name);
+        let renewed = match renew_totp(self.app, stored) {
+            Ok(Some(renewed)) => renewed,
+            Ok(None) => return Ok(()),
+            Err(()) => {
+                self.done.unreadable.push(place);
+                return Ok(());
+            }
+        };
+        let expected = user.version;
+        let mut next = User { version: expected + 1, ..user };
+        next.credentials.totp = Some(renewed);
+        let (actor, name) = (&self.admin.actor, next.name.to_string());
+        let entry = self.app.audit(actor, None, "secret.rotate", name, self.request_id, None);
+        match self.app.store.change(DirectoryChange::UpdateUser(next, expected), Some(entry)).await? {
+            ChangeResult::Done => self.done.users += 1,
+            _ => self.done.busy.push(place),
+        }
+        Ok(())
     }
 
     async fn account(&mut self, account: Account) -> Result<(), StoreError> {

@@ -66,6 +66,23 @@ impl MessageWriter {
         }
     }
 
+    /// The receipts of messages of which each repeats an earlier one, or the refusal if one is new.
+    pub(super) async fn repeats_or_refusal(
+        &self,
+        ctx: &RequestContext,
+        messages: &[NewMessage],
+        refusal: Refusal,
+    ) -> Result<Vec<Result<AcceptReceipt, Refusal>>, Refusal> {
+        if messages.iter().any(|message| DedupKeys::for_message(message).is_empty()) {
+            return Err(refusal);
+        }
+        let answers = self.dry_run_store(ctx, messages).await?;
+        let is_known = |answer: &Result<AcceptReceipt, Refusal>| {
+            answer.as_ref().map_or(true, |receipt| receipt.is_repeat)
+        };
+        if answers.iter().all(is_known) { Ok(answers) } else { Err(refusal) }
+    }
+
     /// The answers that storing these messages would give; nothing is stored.
     pub(super) async fn dry_run_store(
         &self,

@@ -13,7 +13,7 @@ pub(crate) mod state_metrics;
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use postway_domain::{Clock, MessageStatus, TenantId, Time};
+use postway_domain::{Clock, MessageStatus, TenantId, Time, quota::MailAmount};
 use postway_store::{
     Store, StoreError,
     blob::BlobStorage,
@@ -23,9 +23,13 @@ use postway_store::{
 pub(crate) use dedup::DedupKeys;
 use dedup::{conflict, receipt};
 
-use super::context::{AcceptReceipt, RequestContext};
+use super::{
+    context::{AcceptReceipt, RequestContext},
+    quota::QuotaLeases,
+};
 use crate::{
     budget::{FairBudget, FairShare},
+    cache::settings_cache::SettingsCache,
     refusal::Refusal,
 };
 use state_metrics::count_entered;
@@ -46,6 +50,8 @@ pub(crate) struct MessageWriter {
     depot: Arc<BlobStorage>,
     inline_bytes_max: usize,
     unstored: Arc<FairBudget>,
+    settings: Arc<SettingsCache>,
+    quotas: QuotaLeases,
 }
 
 impl MessageWriter {
@@ -54,9 +60,11 @@ impl MessageWriter {
         clock: Arc<dyn Clock>,
         depot: Arc<BlobStorage>,
         inline_bytes_max: usize,
+        settings: Arc<SettingsCache>,
     ) -> Self {
+        let quotas = QuotaLeases::new(Arc::clone(&store));
         let unstored = FairBudget::new(UNSTORED_BYTES_MAX, UNSTORED_TENANT_BYTES_MAX);
-        Self { store, clock, depot, inline_bytes_max, unstored }
+        Self { store, clock, depot, inline_bytes_max, unstored, settings, quotas }
     }
 
     /// An empty share of the budget for messages that are not stored yet.
@@ -98,12 +106,30 @@ impl MessageWriter {
         if ctx.dry_run {
             return self.dry_run_store(ctx, &messages).await;
         }
+        let amounts: Vec<MailAmount> = messages.iter().map(amount).collect();
+        let total = amounts.iter().fold(MailAmount::default(), |total, one| total.plus(*one));
+        let quota = self.settings.profile(&ctx.tenant).await?.settings.daily_quota;
+        let counted = match self.quotas.count(&ctx.tenant, &quota, total, self.clock.now()).await {
+            Ok(counted) => counted,
+            Err(refusal @ Refusal::OverQuota { .. }) => {
+                return self.repeats_or_refusal(ctx, &messages, refusal).await;
+            }
+            Err(refusal) => return Err(refusal),
+        };
         let names: Vec<_> = messages.iter().map(|message| (message.client_id.clone(), message.uid)).collect();
         for message in &mut messages {
-            self.store_large_bodies(message).await?;
+            let stored = self.store_large_bodies(message).await;
+            if let (Err(_), Some(counted)) = (&stored, &counted) {
+                self.quotas.give_back(counted, total);
+            }
+            stored?;
         }
         let starts: Vec<_> = messages.iter().map(|message| message.state.status()).collect();
-        let answers = self.store.accept(messages).await?;
+        let stored = self.store.accept(messages).await;
+        if let Some(counted) = &counted {
+            self.quotas.give_back(counted, unstored_amount(&stored, &amounts, total));
+        }
+        let answers = stored?;
         if answers.len() != names.len() {
             return Err(StoreError::Unexpected("it did not answer for every message".to_owned()).into());
         }
@@ -140,6 +166,37 @@ impl MessageWriter {
         now: Time,
     ) -> Result<StoredBody, StoreError> {
         Ok(self.depot.keep(&*self.store, tenant, bytes, self.inline_bytes_max, now).await?)
+    }
+}
+
+/// What a message counts in its tenant's quota: its mail, or its request while files are still to be fetched.
+fn amount(message: &NewMessage) -> MailAmount {
+    let content = &message.content;
+    let bytes = content.raw.len().max(content.payload.as_ref().map_or(0, StoredBody::len));
+    MailAmount { messages: 1, bytes, recipients: message.recipients.len() as u64 }
+}
+
+/// How much of what was counted was not stored. A commit that nobody can settle may have stored all of it.
+fn unstored_amount(
+    stored: &Result<Vec<Acceptance>, StoreError>,
+    amounts: &[MailAmount],
+    total: MailAmount,
+) -> MailAmount {
+    match stored {
+        Ok(answers) => {
+            let unstored = answers.iter().zip(amounts).filter(|(answer, _)| !is_new(answer));
+            unstored.fold(MailAmount::default(), |sum, (_, amount)| sum.plus(*amount))
+        }
+        Err(StoreError::Unsettled(_)) => MailAmount::default(),
+        Err(_) => total,
+    }
+}
+
+/// Whether an answer says that the message was stored now.
+fn is_new(answer: &Acceptance) -> bool {
+    match answer {
+        Acceptance::Accepted { .. } | Acceptance::Suppressed => true,
+        Acceptance::Repeat { .. } | Acceptance::Conflict { .. } | Acceptance::AccountGone => false,
     }
 }
 

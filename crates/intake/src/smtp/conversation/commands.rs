@@ -10,7 +10,7 @@ use super::{
     SmtpEnvelope, too_large,
 };
 use crate::smtp::{
-    command::{NEEDS_SMTPUTF8, RecipientPath, SmtpCommand},
+    command::{NEEDS_SMTPUTF8, NamedClient, RecipientPath, SmtpCommand},
     data::DataReader,
     login::{self, LoginTurn},
     reply::SubmissionReply,
@@ -62,6 +62,7 @@ impl SmtpConversation {
                 Err(reply) => self.answer(reply),
             },
             SmtpCommand::Bdat { octets, last } => self.begin_chunk(octets, last),
+            SmtpCommand::Xclient(client) => self.xclient(client),
             SmtpCommand::Rset => {
                 self.forget_mail();
                 self.answer(OK);
@@ -97,6 +98,9 @@ impl SmtpConversation {
         if self.rules.offers_tls && !self.secure {
             lines += "250-STARTTLS\r\n";
         }
+        if self.rules.takes_xclient {
+            lines += "250-XCLIENT NAME ADDR PORT PROTO HELO DESTADDR DESTPORT\r\n";
+        }
         if self.may_show_key() && !self.rules.is_reception {
             lines += "250-AUTH PLAIN LOGIN SCRAM-SHA-256\r\n";
         }
@@ -105,7 +109,7 @@ impl SmtpConversation {
     }
 
     fn may_show_key(&self) -> bool {
-        self.secure || self.rules.trusts_plain
+        self.secure || self.privileges.trusts_plain
     }
 
     fn start_tls(&mut self) {
@@ -117,6 +121,21 @@ impl SmtpConversation {
             self.stage = ConversationStage::Securing;
             SubmissionReply::new(220, "2.0.0", "go on under TLS").write(&mut self.output);
         }
+    }
+
+    /// A server that was named for it says for whom it speaks. What it does not say stays as it was said.
+    fn xclient(&mut self, client: NamedClient) {
+        if !self.rules.takes_xclient {
+            let why = "XCLIENT is taken from the networks in smtp.xclient_networks only";
+            return self.answer(SubmissionReply::new(550, "5.7.1", why));
+        }
+        if self.envelope.is_some() {
+            return self.answer(OUT_OF_ORDER);
+        }
+        if client != NamedClient::Nobody {
+            self.named = client;
+        }
+        self.stage = ConversationStage::Renaming;
     }
 
     fn may_log_in(&self) -> Result<(), SubmissionReply> {

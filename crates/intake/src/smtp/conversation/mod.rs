@@ -14,9 +14,10 @@ use bytes::{Buf, Bytes, BytesMut};
 use postway_domain::{EmailAddress, dsn::DsnWishes};
 
 use super::{
-    authenticator::{OpenNetwork, SmtpCredentials, SmtpDenial},
+    authenticator::{KeylessClient, SmtpCredentials, SmtpDenial},
     body::IncomingMail,
-    command,
+    client_rules::ClientPrivileges,
+    command::{self, NamedClient},
     data::DataReader,
     line::{self, BadLine, LineNormalizer},
     login::{self, LoginStage},
@@ -42,10 +43,10 @@ pub(super) struct SessionRules {
     pub(super) recipients_max: usize,
     /// Whether STARTTLS is offered.
     pub(super) offers_tls: bool,
-    /// Whether a key may be shown without TLS.
-    pub(super) trusts_plain: bool,
-    /// The network of the client, if it needs no key.
-    pub(super) open: Option<Arc<OpenNetwork>>,
+    /// Whether the server at the other end may name its client by XCLIENT.
+    pub(super) takes_xclient: bool,
+    /// What the client may do because of where it is.
+    pub(super) privileges: ClientPrivileges,
     /// Whether mail comes from other servers: without a key, and only for recipients that are admitted.
     pub(super) is_reception: bool,
 }
@@ -57,6 +58,9 @@ pub(super) enum SessionStep {
     Read,
     /// Write the output, then continue under TLS and drop all other input.
     StartTls,
+    /// Find out what the client at [`SmtpConversation::named_client`] may do, and call
+    /// [`SmtpConversation::change_client`].
+    NewClient,
     /// Look up the keys of [`SmtpConversation::scram_name`], and call [`SmtpConversation::set_scram_offer`].
     LookUp,
     /// Check the key, and call [`SmtpConversation::key_checked`].
@@ -119,6 +123,8 @@ enum ConversationStage {
     Securing,
     /// A recipient is being looked up.
     AskingRecipient(EmailAddress),
+    /// A server has named its client.
+    Renaming,
     /// A mail is being stored.
     Storing,
     Over(SessionEnding),
@@ -141,6 +147,10 @@ pub(super) struct SmtpConversation {
     stage: ConversationStage,
     secure: bool,
     greeted_as: Option<String>,
+    /// The client that XCLIENT named.
+    named: NamedClient,
+    /// What the client may do now.
+    privileges: ClientPrivileges,
     credentials: Option<SmtpCredentials>,
     /// Whether the credentials were valid.
     admitted: bool,
@@ -158,8 +168,11 @@ impl SmtpConversation {
     /// A new conversation; the greeting is in its output.
     pub(super) fn new(rules: SessionRules, budget: Arc<MailMemoryBudget>, secure: bool) -> Self {
         let output = format!("220 {} ESMTP Postway\r\n", rules.name).into_bytes();
-        let credentials = rules.open.clone().map(SmtpCredentials::Network);
+        let privileges = rules.privileges.clone();
+        let credentials = privileges.keyless.clone().map(SmtpCredentials::Keyless);
         Self {
+            named: NamedClient::Nobody,
+            privileges,
             rules,
             budget,
             output,
@@ -195,7 +208,7 @@ impl SmtpConversation {
 
     /// Whether the client showed a valid key or needs none.
     pub(super) fn is_admitted(&self) -> bool {
-        self.admitted || self.rules.open.is_some() || self.rules.is_reception
+        self.admitted || self.privileges.keyless.is_some() || self.rules.is_reception
     }
 
     pub(super) fn is_secure(&self) -> bool {
@@ -211,13 +224,39 @@ impl SmtpConversation {
     pub(super) fn secured(&mut self) {
         self.stage = ConversationStage::Command;
         self.secure = true;
+        self.named = NamedClient::Nobody;
+        self.privileges = self.rules.privileges.clone();
+        self.begin_anew();
+    }
+
+    fn begin_anew(&mut self) {
         self.greeted_as = None;
         self.forget_credentials();
         self.forget_mail();
     }
 
+    /// The client that XCLIENT named, if one did.
+    pub(super) fn named_client(&self) -> NamedClient {
+        self.named
+    }
+
+    /// Continues with the client that XCLIENT named, as if it had just connected; `None` if it named none.
+    pub(super) fn change_client(&mut self, privileges: Option<ClientPrivileges>) {
+        self.stage = ConversationStage::Command;
+        self.privileges = privileges.unwrap_or_else(|| self.rules.privileges.clone());
+        self.begin_anew();
+        self.output.extend_from_slice(format!("220 {} ESMTP Postway\r\n", self.rules.name).as_bytes());
+    }
+
+    /// Continues with a client whose certificate is accepted in place of a key.
+    pub(super) fn recognize(&mut self, client: Arc<KeylessClient>) {
+        self.rules.privileges.keyless = Some(client.clone());
+        self.privileges.keyless = Some(client);
+        self.forget_credentials();
+    }
+
     fn forget_credentials(&mut self) {
-        self.credentials = self.rules.open.clone().map(SmtpCredentials::Network);
+        self.credentials = self.privileges.keyless.clone().map(SmtpCredentials::Keyless);
         self.admitted = false;
     }
 
@@ -262,6 +301,7 @@ impl SmtpConversation {
                 ConversationStage::CheckingKey(_) => Some(SessionStep::CheckKey),
                 ConversationStage::Securing => Some(SessionStep::StartTls),
                 ConversationStage::AskingRecipient(_) => Some(SessionStep::AdmitRecipient),
+                ConversationStage::Renaming => Some(SessionStep::NewClient),
                 ConversationStage::Storing => Some(SessionStep::Read),
                 ConversationStage::Over(ending) => Some(SessionStep::Close(*ending)),
             };

@@ -1,10 +1,11 @@
-//! Dialogues of the reception: no login, and recipients that the desk admits.
+//! Dialogues of the reception: no login, and recipients that the reception knows.
 
-use super::{DialogueResult, rules, talk_with};
+use super::{ClientPrivileges, DialogueResult, rules, talk_with};
 use crate::smtp::conversation::{SessionEnding, SessionRules};
 
 fn receive(said: &str) -> DialogueResult {
-    let rules = SessionRules { trusts_plain: false, is_reception: true, ..rules() };
+    let privileges = ClientPrivileges { trusts_plain: false, keyless: None };
+    let rules = SessionRules { privileges, is_reception: true, ..rules() };
     talk_with(rules, 1024 * 1024, [said.as_bytes()])
 }
 

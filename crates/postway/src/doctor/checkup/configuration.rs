@@ -56,7 +56,8 @@ fn exposed(config: &ServerConfig) -> Vec<CheckupFinding> {
             .found(format!("{listen}, behind the https:// of public_url")),
         (false, false) => {
             let advice = "keys and mail cross the network in the clear: put a proxy with TLS before it and listen on \
-                          127.0.0.1, or name the proxy's https:// address in public_url";
+                          127.0.0.1, or let others use http.tls_listen; if a proxy is there, name its https:// address in \
+                          public_url";
             CheckupFinding::new("http.listen", CheckupState::Warning)
                 .found(format!("{listen}, without TLS"))
                 .advice(advice)

@@ -11,6 +11,7 @@ mod configuration;
 mod database;
 mod disk;
 mod names;
+mod quotas;
 mod report;
 mod server;
 mod tenants;
@@ -112,7 +113,10 @@ async fn known(reached: &ReachedServer, ended: &dyn Fn(&CheckupArea)) -> Vec<Che
     let nodes = done("nodes", server::nodes(reached), ended);
     let senders = done("senders", tenants::senders(reached), ended);
     let (queue, accounts, mailboxes, webhooks, outbox) = futures::join!(
-        async { done("queue", tenants::queues(reached).await, ended) },
+        async {
+            let (queues, quotas) = futures::join!(tenants::queues(reached), quotas::check(reached));
+            done("queue", [queues, quotas].concat(), ended)
+        },
         async {
             let mut found = tenants::accounts(reached).await;
             found.extend(tenants::routes(reached).await);

@@ -12,17 +12,15 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use postway_domain::client::ClientAddress;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Connections beyond the bound that may still be on their way out.
 const LEAVING_MAX: usize = 64;
-/// A request is in progress.
-const BUSY: u64 = u64::MAX;
-/// Its answer was made, but is not written out yet.
-const ANSWERED: u64 = u64::MAX - 1;
 
 /// The slots of a listener.
 pub struct ConnectionSlots {
@@ -61,31 +59,61 @@ impl SlotRefusal {
     }
 }
 
-/// The activity of a connection.
+/// The activity of a connection. Over HTTP/2 several requests may be in progress at once.
 pub struct ConnectionActivity {
-    /// [`BUSY`], [`ANSWERED`], or since when it is idle.
-    state: AtomicU64,
-    /// Requests that were begun.
-    begun: AtomicU64,
+    state: Mutex<ActivityState>,
     idle_count: Arc<AtomicU64>,
     wanted: CancellationToken,
 }
 
+struct ActivityState {
+    /// Requests whose answers are not complete yet.
+    in_progress: usize,
+    /// Whether an answer was made that is not written out yet.
+    is_unwritten: bool,
+    /// Since when the connection is idle, if it is: in the order of all connections, and by the clock.
+    idle_rank: u64,
+    idle_since: Instant,
+    /// Requests that were begun.
+    begun: u64,
+    /// Since when the client has not taken a piece of an answer, by the number of the request.
+    untaken: BTreeMap<u64, Instant>,
+}
+
 impl ConnectionActivity {
+    fn state(&self) -> MutexGuard<'_, ActivityState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether neither a request is in progress nor an answer being written.
     pub fn is_idle(&self) -> bool {
-        self.state.load(Ordering::Acquire) < ANSWERED
+        self.state().is_idle()
+    }
+
+    /// How long the connection has been idle; zero if it is not.
+    pub fn idle_for(&self, now: Instant) -> Duration {
+        let state = self.state();
+        if state.is_idle() { now.saturating_duration_since(state.idle_since) } else { Duration::ZERO }
+    }
+
+    /// Whether the client has left a piece of an answer for this long.
+    pub fn is_stalled(&self, now: Instant, patience: Duration) -> bool {
+        self.state().untaken.values().any(|since| now.saturating_duration_since(*since) >= patience)
     }
 
     /// How many requests were begun.
     pub fn begun(&self) -> u64 {
-        self.begun.load(Ordering::Acquire)
+        self.state().begun
     }
 
     /// Notes that everything has been written.
     pub fn flushed(&self) {
-        let idle = self.idle_count.fetch_add(1, Ordering::Relaxed);
-        let _ = self.state.compare_exchange(ANSWERED, idle, Ordering::AcqRel, Ordering::Relaxed);
+        let mut state = self.state();
+        if state.in_progress == 0 && state.is_unwritten {
+            state.is_unwritten = false;
+            state.idle_rank = self.idle_count.fetch_add(1, Ordering::Relaxed);
+            state.idle_since = Instant::now();
+        }
     }
 
     /// Pends until the slot is needed for another connection.
@@ -94,20 +122,42 @@ impl ConnectionActivity {
     }
 }
 
+impl ActivityState {
+    fn is_idle(&self) -> bool {
+        self.in_progress == 0 && !self.is_unwritten
+    }
+}
+
 /// A request in progress; over when it is dropped.
-pub struct RequestInProgress(Arc<ConnectionActivity>);
+pub struct RequestInProgress {
+    occupancy: Arc<ConnectionActivity>,
+    number: u64,
+}
 
 impl RequestInProgress {
     pub fn begin(occupancy: &Arc<ConnectionActivity>) -> Self {
-        occupancy.state.store(BUSY, Ordering::Release);
-        occupancy.begun.fetch_add(1, Ordering::AcqRel);
-        Self(occupancy.clone())
+        let mut state = occupancy.state();
+        state.in_progress += 1;
+        state.begun += 1;
+        Self { number: state.begun, occupancy: occupancy.clone() }
+    }
+
+    /// Notes that a piece of the answer waits for the client, or that none does.
+    pub fn note_piece(&self, waits: bool) {
+        let mut state = self.occupancy.state();
+        match waits {
+            true => state.untaken.insert(self.number, Instant::now()),
+            false => state.untaken.remove(&self.number),
+        };
     }
 }
 
 impl Drop for RequestInProgress {
     fn drop(&mut self) {
-        self.0.state.store(ANSWERED, Ordering::Release);
+        let mut state = self.occupancy.state();
+        state.in_progress -= 1;
+        state.is_unwritten = true;
+        state.untaken.remove(&self.number);
     }
 }
 
@@ -143,8 +193,14 @@ impl ConnectionSlots {
             open.by_client.insert(client, own + 1);
         }
         let occupancy = Arc::new(ConnectionActivity {
-            state: AtomicU64::new(self.idle_count.fetch_add(1, Ordering::Relaxed)),
-            begun: AtomicU64::new(0),
+            state: Mutex::new(ActivityState {
+                in_progress: 0,
+                is_unwritten: false,
+                idle_rank: self.idle_count.fetch_add(1, Ordering::Relaxed),
+                idle_since: Instant::now(),
+                begun: 0,
+                untaken: BTreeMap::new(),
+            }),
             idle_count: self.idle_count.clone(),
             wanted: CancellationToken::new(),
         });
@@ -162,11 +218,43 @@ impl ConnectionSlots {
 
 /// Asks the connection that has been idle for longest to close.
 fn close_longest_idle(open: &mut OpenConnections) -> Result<(), SlotRefusal> {
-    let idle = open.by_number.values().filter(|one| one.is_idle() && !one.wanted.is_cancelled());
-    let oldest = idle.min_by_key(|one| one.state.load(Ordering::Acquire));
+    let idle = open.by_number.values().filter(|one| !one.wanted.is_cancelled()).filter_map(|one| {
+        let state = one.state();
+        state.is_idle().then_some((state.idle_rank, one))
+    });
+    let oldest = idle.min_by_key(|(rank, _)| *rank).map(|(_, one)| one);
     oldest.ok_or(SlotRefusal::ForAnybody)?.wanted.cancel();
     open.leaving += 1;
     Ok(())
+}
+
+impl ConnectionSlot {
+    /// Counts the connection for the client that a proxy names, within the bound of a client.
+    pub fn assign_to(&mut self, client: Option<ClientAddress>) -> Result<(), SlotRefusal> {
+        let mut open = self.slots.open();
+        if let Some(client) = client {
+            let own = open.by_client.get(&client).copied().unwrap_or_default();
+            if own >= self.slots.per_client_max {
+                return Err(SlotRefusal::ForClient);
+            }
+            open.by_client.insert(client, own + 1);
+        }
+        open.release(self.client);
+        self.client = client;
+        Ok(())
+    }
+}
+
+impl OpenConnections {
+    fn release(&mut self, client: Option<ClientAddress>) {
+        let Some(client) = client else { return };
+        if let Some(own) = self.by_client.get_mut(&client) {
+            *own -= 1;
+            if *own == 0 {
+                self.by_client.remove(&client);
+            }
+        }
+    }
 }
 
 impl Drop for ConnectionSlot {
@@ -177,13 +265,7 @@ impl Drop for ConnectionSlot {
             open.leaving -= 1;
         }
         metrics::gauge!("postway_http_connections").set(open.by_number.len() as f64);
-        let Some(client) = self.client else { return };
-        if let Some(own) = open.by_client.get_mut(&client) {
-            *own -= 1;
-            if *own == 0 {
-                open.by_client.remove(&client);
-            }
-        }
+        open.release(self.client);
     }
 }
 
@@ -211,6 +293,40 @@ mod tests {
         assert!(slots.take(client("2001:db8::3")).is_ok());
         held.clear();
         assert!(slots.open().by_client.is_empty(), "who has no connection is forgotten");
+    }
+
+    #[test]
+    fn a_client_that_a_proxy_names_has_its_share_too() {
+        let slots = ConnectionSlots::new(100, 2);
+        let through = |text: &str| -> Result<ConnectionSlot, SlotRefusal> {
+            let mut slot = slots.take(None)?;
+            slot.assign_to(client(text)).map(|()| slot)
+        };
+        let held = [through("192.0.2.1").unwrap(), slots.take(client("192.0.2.1")).unwrap()];
+        assert_eq!(through("192.0.2.1").err(), Some(SlotRefusal::ForClient));
+        assert!(through("192.0.2.2").is_ok());
+        drop(held);
+        assert!(slots.open().by_client.is_empty() && slots.open().by_number.is_empty());
+    }
+
+    #[test]
+    fn a_connection_is_busy_until_the_last_of_its_requests_is_answered() {
+        let slots = ConnectionSlots::new(1, 1);
+        let slot = slots.take(None).unwrap();
+        let [first, second] = [(); 2].map(|()| RequestInProgress::begin(&slot.occupancy));
+        drop(first);
+        slot.occupancy.flushed();
+        assert!(!slot.occupancy.is_idle(), "one of two is answered");
+        let now = Instant::now();
+        second.note_piece(true);
+        assert!(slot.occupancy.is_stalled(now + Duration::from_secs(9), Duration::from_secs(5)));
+        assert!(!slot.occupancy.is_stalled(now, Duration::from_secs(5)));
+        second.note_piece(false);
+        assert!(!slot.occupancy.is_stalled(now + Duration::from_secs(9), Duration::from_secs(5)));
+        drop(second);
+        assert!(!slot.occupancy.is_idle(), "it is not written yet");
+        slot.occupancy.flushed();
+        assert!(slot.occupancy.is_idle());
     }
 
     #[test]

@@ -30,13 +30,21 @@ pub struct HeadDeadline<S> {
     arriving: Option<Pin<Box<Sleep>>>,
     /// The number of requests at the time the deadline was started.
     begun: u64,
+    /// Whether only the first head has a deadline.
+    is_first_only: bool,
 }
 
 impl<S> HeadDeadline<S> {
     /// Wraps a stream whose heads must arrive within `patience`.
     pub fn new(stream: S, occupancy: Arc<ConnectionActivity>, patience: Duration) -> Self {
         let (arriving, begun) = (Some(Box::pin(sleep(patience))), occupancy.begun());
-        Self { stream, occupancy, patience, arriving, begun }
+        Self { stream, occupancy, patience, arriving, begun, is_first_only: false }
+    }
+
+    /// The same for HTTP/2, where only the first head has a deadline: what arrives on an idle connection need
+    /// not be a head, and connections that stay idle are closed by their own deadline.
+    pub fn of_first(stream: S, occupancy: Arc<ConnectionActivity>, patience: Duration) -> Self {
+        Self { is_first_only: true, ..Self::new(stream, occupancy, patience) }
     }
 
     /// Whether the head that is arriving has taken too long.
@@ -63,7 +71,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeadDeadline<S> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut this.stream).poll_read(context, buffer);
         let has_begun = buffer.filled().len() > before && this.occupancy.is_idle();
-        if has_begun && this.arriving.is_none() {
+        if has_begun && this.arriving.is_none() && !this.is_first_only {
             this.arriving = Some(Box::pin(sleep(this.patience)));
         }
         read

@@ -23,10 +23,11 @@ const UNREAD_BYTES_MAX: usize = 64 * 1024;
 pub struct ConnectionRefusals(TaskTracker);
 
 impl ConnectionRefusals {
-    /// Answers why there is no slot, and closes the connection.
-    pub fn refuse(&self, mut stream: TcpStream, why: SlotRefusal) {
+    /// Answers why there is no slot, and closes the connection. Under TLS there is no answer, because it would
+    /// need a handshake first.
+    pub fn refuse(&self, mut stream: TcpStream, why: SlotRefusal, is_tls: bool) {
         metrics::counter!("postway_http_connections_cut_total", "reason" => why.as_str()).increment(1);
-        if self.0.len() >= REFUSED_MAX {
+        if is_tls || self.0.len() >= REFUSED_MAX {
             return;
         }
         self.0.spawn(async move {

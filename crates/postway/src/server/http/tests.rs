@@ -7,6 +7,7 @@ use postway_api::RequestOrigin;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::Notify,
+    time::timeout,
 };
 
 use super::*;
@@ -26,6 +27,11 @@ struct TestListener {
 
 /// A listener on which every connection counts as one client's, although all come from this machine.
 async fn served(bounds: HttpBounds) -> TestListener {
+    served_as(bounds, None).await
+}
+
+/// The same under TLS.
+async fn served_as(bounds: HttpBounds, tls: Option<TlsAcceptor>) -> TestListener {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let (go, asked) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -52,8 +58,7 @@ async fn served(bounds: HttpBounds) -> TestListener {
         let stop = stop.clone();
         async move {
             let (_keep, router) = watch::channel(router);
-            let one = |peer| Some(ClientAddress::of(peer));
-            serve_as(listener, &bounds, one, router, stop).await;
+            HttpListeners::new(bounds).serve(listener, tls, router, stop).await;
         }
     });
     TestListener { address, stop, go, asked, server }
@@ -62,7 +67,8 @@ async fn served(bounds: HttpBounds) -> TestListener {
 fn bounds(connections_max: usize, connections_per_client_max: usize) -> HttpBounds {
     HttpBounds {
         head_max: WAIT_MAX,
-        ..HttpBounds::new(connections_max, connections_per_client_max, Vec::new())
+        is_loopback_shared: false,
+        ..HttpBounds::new(connections_max, connections_per_client_max)
     }
 }
 
@@ -274,10 +280,96 @@ async fn a_request_knows_where_it_came_from_and_believes_trusted_proxies_alone()
 
 #[test]
 fn this_machine_and_trusted_proxies_are_nobody_in_particular() {
-    let bounds = HttpBounds { trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()], ..bounds(9, 9) };
+    let bounds = HttpBounds { trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()], ..HttpBounds::new(9, 9) };
     let client = |text: &str| bounds.client(text.parse().unwrap());
     for shared in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "10.1.2.3"] {
         assert_eq!(client(shared), None, "{shared}");
     }
     assert!(client("192.0.2.1").is_some());
+}
+
+#[tokio::test]
+async fn a_tcp_proxy_names_the_client_and_nobody_else_can() {
+    let request = "GET /origin HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 198.51.100.1\r\n\r\n";
+    let named = "PROXY TCP4 203.0.113.1 127.0.0.1 50000 80\r\n";
+    let proxy_networks = vec!["127.0.0.1".parse().unwrap()];
+    let served = served(HttpBounds { proxy_networks, ..bounds(9, 1) }).await;
+    let ask = async |mut stream: TcpStream, text: &str| {
+        stream.write_all(text.as_bytes()).await.unwrap();
+        answer(&mut stream).await
+    };
+    let (status, origin) = ask(served.connect().await, &format!("{named}{request}")).await;
+    assert!(
+        status == 200 && origin.contains("203.0.113.1") && origin.contains("is_shared: false"),
+        "{origin}"
+    );
+    let (_, origin) = ask(served.connect().await, &format!("PROXY UNKNOWN\r\n{request}")).await;
+    assert!(origin.contains("127.0.0.1") && origin.contains("is_shared: true"), "{origin}");
+    // Who is not named sends what is no request.
+    let (status, _) = ask(served.connect_from(2).await, &format!("{named}{request}")).await;
+    assert_eq!(status, 400);
+    // From a named network a header must come first.
+    let mut bare = served.connect().await;
+    bare.write_all(request.as_bytes()).await.unwrap();
+    assert_eq!(closed(&mut bare).await, "");
+    // The bound of a client holds for the one behind the proxy.
+    let mut first = served.connect().await;
+    first.write_all(format!("{named}{GET}").as_bytes()).await.unwrap();
+    assert_eq!(answer(&mut first).await.0, 200);
+    let (status, _) = ask(served.connect().await, &format!("{named}{GET}")).await;
+    assert_eq!(status, 503);
+}
+
+mod tls {
+    use postway_net::listen::{CertificateFiles, ServerCertificate};
+
+    use super::*;
+
+    fn acceptor(folder: &std::path::Path) -> TlsAcceptor {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let made =
+            rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+        let files = CertificateFiles::new(folder.join("cert.pem"), folder.join("key.pem"));
+        std::fs::write(&files.certificate, made.pem()).unwrap();
+        std::fs::write(&files.key, key.serialize_pem()).unwrap();
+        Arc::new(ServerCertificate::open(files).unwrap()).acceptor(&[HTTP2, HTTP1]).unwrap()
+    }
+
+    async fn client(address: SocketAddr, folder: &std::path::Path) -> reqwest::Client {
+        let root = std::fs::read(folder.join("cert.pem")).unwrap();
+        reqwest::Client::builder()
+            .no_proxy()
+            .tls_certs_only([reqwest::Certificate::from_pem(&root).unwrap()])
+            .resolve("localhost", address)
+            .build()
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn tls_is_spoken_and_a_silent_handshake_holds_no_slot_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let served = served_as(bounds(2, 2), Some(acceptor(folder.path()))).await;
+        let (_silent, mut half) = (served.connect().await, served.connect().await);
+        half.write_all(b"\x16\x03\x01").await.unwrap();
+        // Both slots are taken by connections in their handshake; a third client gets the place of one.
+        let client = client(served.address, folder.path()).await;
+        let url = format!("https://localhost:{}/origin", served.address.port());
+        let answer = client.get(&url).send().await.unwrap();
+        let text = answer.text().await.unwrap();
+        assert!(text.contains("is_https: true"), "{text}");
+        let mut plain = served.connect().await;
+        plain.write_all(GET.as_bytes()).await.unwrap();
+        let said = closed(&mut plain).await;
+        assert!(!said.contains("200"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn a_handshake_that_does_not_end_is_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let bounds = HttpBounds { handshake_max: Duration::from_millis(100), ..bounds(9, 9) };
+        let served = served_as(bounds, Some(acceptor(folder.path()))).await;
+        let mut half = served.connect().await;
+        half.write_all(b"\x16\x03\x01").await.unwrap();
+        assert_eq!(closed(&mut half).await, "");
+    }
 }

@@ -7,17 +7,18 @@ use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, Contact, DkimKey, InboundRule, Incarnation, KeyDigest,
     KnownRecipient, Lane, LimitSpan, MailRoute, MailStream, MessageEvent, MessageStatus, MessageUid,
     ProviderHook, RecipientId, RecipientKey, Subscriber, Template, TemplateName, Tenant, TenantId, Time,
-    WatchedMailbox,
+    User, UserName, WatchedMailbox,
     id::{
         AuditId, BatchCode, BulkActionId, ContactId, MailboxId, RouteId, RuleId, SessionId, StreamId,
-        SubscriberId,
+        SubscriberId, UserId,
     },
     oauth::{OAuthOwner, OAuthState},
+    quota::QuotaDay,
 };
 use postway_store::{
     BlobNameStore, BulkActionStore, CatalogueStore, DirectoryStore, HookStore, InboundStore, NodeStore,
-    OperationStore, PreparationStore, Read, ReportStore, RetentionStore, RouteStore, StoreError, StreamStore,
-    record::*,
+    OperationStore, PeopleStore, PreparationStore, Read, ReportStore, RetentionStore, RouteStore, StoreError,
+    StreamStore, record::*,
 };
 
 use super::FaultyStore;
@@ -66,6 +67,14 @@ pass! {
         running_bulk_actions(after: Option<&TenantId>, limit: u32) -> Vec<BulkAction>;
         advance_bulk_action(step: BulkStep) -> Option<Vec<bool>>;
     }
+    PeopleStore {
+        user(key: &UserKey) -> Option<User>;
+        users(after: Option<&UserName>, limit: u32) -> Vec<User>;
+        user_session(id: SessionId) -> Option<UserSession>;
+        user_sessions(user: UserId) -> Vec<UserSession>;
+        audit_lines(after: i64, limit: u32) -> Vec<AuditLine>;
+        audit_head() -> AuditHead;
+    }
     CatalogueStore {
         template(tenant: &TenantId, name: &TemplateName, version: Option<i64>) -> Option<Template>;
         templates(tenant: &TenantId, after: Option<&TemplateName>, limit: u32) -> Vec<Template>;
@@ -98,6 +107,7 @@ pass! {
         key_by_id(id: &str) -> Option<ApiKey>;
         keys(tenant: &TenantId) -> Vec<ApiKey>;
         is_session_ended(id: SessionId) -> bool;
+        quota_use(tenant: &TenantId, day: QuotaDay) -> QuotaUse;
         oauth_state(owner: &OAuthOwner) -> Option<OAuthState>;
         oauth_states() -> Vec<OAuthState>;
         suspensions(tenant: &TenantId) -> Vec<SuspensionRecord>;

@@ -6,19 +6,21 @@ use postway_domain::{
     Account, AccountId, ApiKey, EmailAddress, KeyDigest, LimitSpan, Tenant, TenantId, Time,
     id::{AuditId, SessionId},
     oauth::{OAuthOwner, OAuthState},
+    quota::QuotaDay,
 };
 
 use super::{
     bulk_actions::BulkTable,
+    people::{AuditTable, UserTable},
     routes::RouteRows,
     streams::{ScopedTable, StreamTable},
     tables::MemoryTables,
 };
 use crate::{
-    admin::{SuppressedAddresses, SuspensionGates},
+    admin::{SuppressedAddresses, SuspensionGates, quotas},
     record::{
-        AccountKey, AuditEntry, ChangeResult, DirectoryChange, OpenCircuit, SuppressionRecord,
-        SuspensionRecord, SuspensionScope,
+        AccountKey, AuditEntry, ChangeResult, DirectoryChange, OpenCircuit, QuotaLease, QuotaUse,
+        SuppressionRecord, SuspensionRecord, SuspensionScope,
     },
 };
 
@@ -37,7 +39,9 @@ pub(super) struct MemoryDirectory {
     pub(super) routes: RouteRows,
     pub(super) bulk: BulkTable,
     circuits: BTreeMap<AccountKey, OpenCircuit>,
-    audit: Vec<AuditEntry>,
+    pub(super) quotas: BTreeMap<(TenantId, QuotaDay), QuotaUse>,
+    pub(super) audit: AuditTable,
+    pub(super) people: UserTable,
     pub(super) spent: BTreeMap<(AccountKey, LimitSpan, i64), i64>,
 }
 
@@ -70,21 +74,18 @@ impl MemoryDirectory {
         suppressed
     }
 
-    pub fn record(&mut self, entry: AuditEntry) {
-        self.audit.push(entry);
-        self.audit.sort_by_key(|entry| entry.id);
-    }
-
-    /// See [`crate::RetentionStore::trim_audit`].
-    pub fn trim_audit(&mut self, before: Time, limit: u32) -> u32 {
-        let old = self.audit.partition_point(|entry| entry.id < AuditId::first_at(before));
-        self.audit.drain(..old.min(limit as usize)).count() as u32
-    }
-
     pub fn audit(&self, tenant: Option<&TenantId>, before: Option<AuditId>, limit: u32) -> Vec<AuditEntry> {
         let of_tenant = |entry: &&AuditEntry| tenant.is_none() || entry.tenant.as_ref() == tenant;
         let older = |entry: &&AuditEntry| before.is_none_or(|before| entry.id < before);
-        self.audit.iter().rev().filter(of_tenant).filter(older).take(limit as usize).cloned().collect()
+        self.audit
+            .entries()
+            .into_iter()
+            .rev()
+            .filter(of_tenant)
+            .filter(older)
+            .take(limit as usize)
+            .cloned()
+            .collect()
     }
 
     pub fn list_tenants(&self, after: Option<&TenantId>, limit: u32) -> Vec<Tenant> {
@@ -208,6 +209,22 @@ impl MemoryDirectory {
         }
     }
 
+    fn lease_quota(&mut self, lease: QuotaLease) -> ChangeResult {
+        let entry = self.quotas.entry((lease.tenant, lease.day)).or_default();
+        let total = entry.used.plus(lease.amount);
+        let fits = lease.quota.covers(total);
+        if fits {
+            entry.used = total;
+        }
+        done_if(fits, ChangeResult::Stale)
+    }
+
+    fn warn_of_quota(&mut self, tenant: TenantId, day: QuotaDay, level: u8) -> ChangeResult {
+        let found = self.quotas.get_mut(&(tenant, day)).filter(|found| found.warned < level);
+        let is_new = found.map(|found| found.warned = level).is_some();
+        done_if(is_new, ChangeResult::Already)
+    }
+
     fn touch(&mut self, used: Vec<(String, Time)>) -> ChangeResult {
         for (id, at) in used {
             for key in self.keys.iter_mut().filter(|key| key.id == id) {
@@ -284,6 +301,13 @@ impl MemoryTables {
                 }
                 done_if(fits, misfit)
             }
+            DirectoryChange::CreateUser(user) => directory.people.create(user),
+            DirectoryChange::UpdateUser(user, expected) => directory.people.update(user, expected),
+            DirectoryChange::DeleteUser(id) => directory.people.delete(id),
+            DirectoryChange::BeginUserSession(begun) => directory.people.begin(begun),
+            DirectoryChange::TouchUserSession(id, at) => directory.people.touch(id, at),
+            DirectoryChange::EndUserSession(id) => directory.people.end(id),
+            DirectoryChange::EndUserSessions(user) => directory.people.end_all(user),
             DirectoryChange::Suspend(suspension) => {
                 let place = (suspension.tenant, suspension.scope);
                 let free = !directory.suspensions.contains_key(&place);
@@ -330,7 +354,10 @@ impl MemoryTables {
                         && entry.action.starts_with("suppression.")
                         && entry.target == target
                 };
-                directory.audit.iter_mut().filter(named).for_each(|entry| entry.target.clone_from(&digest));
+                directory.audit.entries_mut().filter(named).for_each(|entry| {
+                    entry.target.clone_from(&digest);
+                    entry.salt = None;
+                });
                 ChangeResult::Done
             }
             DirectoryChange::CloseCircuit(key) => {
@@ -377,7 +404,10 @@ impl MemoryTables {
                 directory.suppressions.retain(|_, one| one.expires_at.is_none_or(|at| at > now));
                 directory.scoped.forget(now);
                 directory.bulk.forget(now);
+                directory.people.forget(now);
                 directory.ended_sessions.retain(|_, ends_at| *ends_at > now);
+                let oldest = QuotaDay(QuotaDay::of(now).0 - quotas::DAYS_KEPT);
+                directory.quotas.retain(|(_, day), _| *day >= oldest);
                 ChangeResult::Done
             }
             DirectoryChange::ForgetUse(now, limit) => directory.forget_use(now, limit as usize),
@@ -389,6 +419,8 @@ impl MemoryTables {
             DirectoryChange::ShiftUse(now, by_ms) => self.directory.shift_use(now, by_ms),
             DirectoryChange::RedateUse(now) => self.directory.redate_use(now),
             DirectoryChange::RenewPermit(permit, now) => self.directory.renew(&permit, now),
+            DirectoryChange::LeaseQuota(lease) => directory.lease_quota(lease),
+            DirectoryChange::WarnOfQuota(tenant, day, level) => directory.warn_of_quota(tenant, day, level),
         }
     }
 
@@ -448,6 +480,7 @@ impl MemoryTables {
         directory.bulk.forget_tenant(tenant);
         directory.circuits.retain(|key, _| key.tenant != *tenant);
         directory.spent.retain(|(key, ..), _| key.tenant != *tenant);
+        directory.quotas.retain(|(of, _), _| of != tenant);
         self.catalogue.forget_tenant(tenant);
         self.inbound.forget_tenant(tenant);
         self.hooks.forget_tenant(tenant);

@@ -89,7 +89,7 @@ impl MemoryTables {
             }
         }
         if let Some(entry) = step.ends.clone().filter(|_| is_finished) {
-            self.directory.record(entry);
+            self.directory.audit.record(entry);
         }
     }
 }

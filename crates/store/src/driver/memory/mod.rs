@@ -21,6 +21,7 @@ mod inbound;
 mod inbound_mail;
 mod mailboxes;
 mod notifications;
+mod people;
 mod preparation;
 mod rate_limit;
 mod read;
@@ -47,6 +48,7 @@ use postway_domain::{
     MessageStatus, MessageUid, Tenant, TenantId, Time,
     id::{AuditId, BatchCode, SessionId},
     oauth::{OAuthOwner, OAuthState},
+    quota::QuotaDay,
 };
 
 use self::tables::MemoryTables;
@@ -59,7 +61,7 @@ use crate::{
         Acceptance, AccountGate, AccountKey, AttemptDialogue, AuditEntry, BatchRecord, ChangeResult,
         ClaimRequest, ClaimedMessage, DedupKind, DirectoryChange, DutyRecord, LimitUse, MessageBrief,
         MessageChange, MessageCount, MessageFilter, MessageKey, MessagePage, MessageRecord, NewMessage,
-        NodeBeat, NodeRecord, OpenCircuit, PreparationResult, QueueState, QueueStats, SendingRate,
+        NodeBeat, NodeRecord, OpenCircuit, PreparationResult, QueueState, QueueStats, QuotaUse, SendingRate,
         StalledMessage, StoredBody, SuppressionRecord, SuspensionRecord, WireCommit,
     },
 };
@@ -302,7 +304,7 @@ impl DirectoryStore for MemoryStore {
         self.generation.fetch_add(1, Ordering::AcqRel);
         if changed == ChangeResult::Done {
             account.iter().for_each(|key| self.hand_over.withdraw(key));
-            audit.into_iter().for_each(|entry| tables.directory.record(entry));
+            audit.into_iter().for_each(|entry| tables.directory.audit.record(entry));
             self.commit(true);
             self.hand_over.wake(woken);
             self.tell(wakes_reports);
@@ -348,6 +350,10 @@ impl DirectoryStore for MemoryStore {
 
     async fn oauth_states(&self) -> Result<Vec<OAuthState>, StoreError> {
         Ok(self.tables()?.directory.oauth.values().cloned().collect())
+    }
+
+    async fn quota_use(&self, tenant: &TenantId, day: QuotaDay) -> Result<QuotaUse, StoreError> {
+        Ok(self.tables()?.directory.quotas.get(&(tenant.clone(), day)).copied().unwrap_or_default())
     }
 
     async fn is_session_ended(&self, id: SessionId) -> Result<bool, StoreError> {

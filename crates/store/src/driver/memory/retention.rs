@@ -242,7 +242,7 @@ impl RetentionStore for MemoryStore {
     }
 
     async fn trim_audit(&self, before: Time, limit: u32) -> Result<u32, StoreError> {
-        let trimmed = self.tables()?.directory.trim_audit(before, limit);
+        let trimmed = self.tables()?.directory.audit.trim(before, limit);
         self.commit(trimmed > 0);
         Ok(trimmed)
     }

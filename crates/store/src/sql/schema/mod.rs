@@ -120,11 +120,13 @@ macro_rules! migrations {
         // mail would go to readers who left a stream, and the events about it cannot be read. Before 18, a
         // key could send from and to addresses it may not. Step 19 adds what older programs leave empty; mail
         // that they accept is moved to lanes that newer ones find. Step 20 adds what older programs leave empty;
-        // they may move mail out of lanes of destinations, which costs it a turn. Before 22, a list of events
-        // with phrases as marks cannot be read. Before 23, `opened` and `clicked` and webhooks in Postmark's form
-        // are unknown, and a history with one cannot be read. Before 24, mail would leave by the default account
-        // whatever the routes say, and dialogues would outlive their messages. Step 28 adds tables that older
-        // programs do not know: bulk actions wait with them.
+        // they may move mail out of lanes of destinations, which costs it a turn. Before 21, a list of events
+        // with phrases as marks cannot be read. Before 22, `opened` and `clicked` and webhooks in Postmark's form
+        // are unknown, and a history with one cannot be read. Before 23, mail would leave by the default account
+        // whatever the routes say, and dialogues would outlive their messages. Before 24, a tenant with a daily
+        // quota cannot be read. Before 25, bodies that a tenant guards would be shown, and lines of the audit log
+        // would stand outside its chain. Step 26 adds tables that older programs do not know: bulk actions wait
+        // with them.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -146,10 +148,12 @@ macro_rules! migrations {
             step!("00", 18, "key_restrictions", writable from 18),
             step!("00", 19, "idle_lanes", writable from 18),
             step!("00", 20, "destination_lanes", writable from 18),
-            step!("00", 22, "event_phrases", writable from 22),
-            step!("00", 23, "provider_events", writable from 23),
-            step!("00", 24, "routes", writable from 24),
-            step!("00", 28, "bulk_actions", writable from 24),
+            step!("00", 21, "event_phrases", writable from 21),
+            step!("00", 22, "provider_events", writable from 22),
+            step!("00", 23, "routes", writable from 23),
+            step!("00", 24, "quota", writable from 24),
+            step!("00", 25, "people", writable from 25),
+            step!("00", 26, "bulk_actions", writable from 25),
         ]
     }};
 }

@@ -46,9 +46,50 @@ pub(super) static TABLES: &[CopiedTable] = &[
             int("revoked_at"),
             bytes("scram"),
             text("restrictions"),
+            text("created_by"),
         ],
     ),
+    CopiedTable::new(
+        "quota_use",
+        2,
+        &[text("tenant"), int("day"), int("messages"), int("bytes"), int("recipients"), int("warned")],
+    ),
     CopiedTable::new("ended_session", 1, &[bytes("id"), int("ends_at")]),
+    CopiedTable::new(
+        "gateway_user",
+        1,
+        &[
+            bytes("id"),
+            text("name"),
+            text("display_name"),
+            text("email"),
+            int("role"),
+            text("tenants"),
+            int("read_content"),
+            text("issuer"),
+            text("subject"),
+            text("credentials"),
+            int("disabled_at"),
+            int("created_at"),
+            int("updated_at"),
+            int("version"),
+        ],
+    )
+    .summed("version"),
+    CopiedTable::new(
+        "user_session",
+        1,
+        &[
+            bytes("id"),
+            bytes("user_id"),
+            int("began_at"),
+            int("ends_at"),
+            int("seen_at"),
+            text("way"),
+            text("address"),
+            text("agent"),
+        ],
+    ),
     CopiedTable::new(
         "oauth_state",
         2,
@@ -125,6 +166,11 @@ pub(super) static TABLES: &[CopiedTable] = &[
             text("target"),
             text("request_id"),
             text("detail"),
+            int("position"),
+            bytes("previous"),
+            bytes("digest"),
+            bytes("salt"),
+            bytes("target_digest"),
         ],
     ),
     CopiedTable::new("bulk_action", 2, BULK_ACTION).summed("version"),
@@ -134,6 +180,9 @@ pub(super) static TABLES: &[CopiedTable] = &[
         &[text("tenant"), text("domain"), text("findings"), int("checked_at"), int("right_since")],
     )
     .summed("checked_at"),
+    CopiedTable::new("audit_head", 1, &[int("id"), int("position"), bytes("digest"), int("trimmed")])
+        .summed("position")
+        .seeds("id = 1"),
     CopiedTable::new(
         "circuit",
         2,

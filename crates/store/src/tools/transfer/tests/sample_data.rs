@@ -6,13 +6,14 @@ use postway_domain::{
     PersonalDigest, RecipientId, RecipientKey, Template, TenantId,
     id::{AuditId, SessionId},
     message::AttemptOutcome,
+    quota::QuotaDay,
     secret::SealedSecret,
 };
 
 use super::{inbound_data, reporting_data};
 use crate::{
     conformance::{
-        Shared, bulk, hooks, keys, limits, oauth, preparation, recipients, routes,
+        Shared, bulk, hooks, keys, limits, oauth, people, preparation, recipients, routes,
         sample::{self, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
         stage, streams,
         suppress::suppression,
@@ -210,6 +211,7 @@ async fn manage(store: &Shared) {
         target: "key-1".to_owned(),
         request_id: Some("request 3".to_owned()),
         detail: Some(r#"{"name":"Größe"}"#.to_owned()),
+        salt: Some([5; 16]),
     };
     let key = DirectoryChange::CreateKey(keys::key(TENANT, "key-1", 3));
     store.change(key, Some(entry)).await.unwrap();
@@ -228,7 +230,11 @@ async fn manage(store: &Shared) {
         DirectoryChange::CreateKey(bare),
         DirectoryChange::TouchKeys(vec![("key-1".to_owned(), at(5))]),
         DirectoryChange::RevokeKey(OTHER_TENANT.parse().unwrap(), "key-2".to_owned(), at(6)),
+        DirectoryChange::CreateUser(people::user(3, "ada")),
+        DirectoryChange::BeginUserSession(people::session(4, &people::user(3, "ada"), 9_000_000)),
         DirectoryChange::EndSession(SessionId::from_bytes([5; 16]), at(9_000_000)),
+        DirectoryChange::LeaseQuota(crate::conformance::quotas::lease(TENANT, 1, 7)),
+        DirectoryChange::WarnOfQuota(TENANT.parse().unwrap(), QuotaDay(1), 80),
         DirectoryChange::PutOAuthState(oauth::state(TENANT, 1, b"sealed \0 tokens"), None),
         DirectoryChange::PutProviderHook(hooks::hook(&sample::key(TENANT, OTHER_ACCOUNT), 5), None),
         DirectoryChange::OpenCircuit(circuit),
@@ -284,7 +290,12 @@ async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
         format!("{:?}", store.oauth_states().await.unwrap()),
         format!("{:?}", store.provider_hooks(Some(tenant)).await.unwrap()),
         format!("{:?}", store.provider_events(&reported(tenant), None, 99).await.unwrap()),
+        format!("{:?}", store.users(None, 99).await.unwrap()),
+        format!("{:?}", store.user_sessions(people::user(3, "ada").id).await.unwrap()),
+        format!("{:?}", store.audit_lines(0, 99).await.unwrap()),
+        format!("{:?}", store.audit_head().await.unwrap()),
         format!("{:?}", store.is_session_ended(SessionId::from_bytes([5; 16])).await.unwrap()),
+        format!("{:?}", store.quota_use(tenant, QuotaDay(1)).await.unwrap()),
     ];
     let deleted = RecipientKey::Id(RecipientId::from_bytes([8; 16]));
     lines.push(format!("{:?}", store.recipient(tenant, &deleted).await.unwrap()));

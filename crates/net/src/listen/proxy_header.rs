@@ -28,6 +28,21 @@ pub enum ProxiedPeer {
     Unnamed,
 }
 
+/// What a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProxyHeader {
+    /// The client.
+    pub peer: ProxiedPeer,
+    /// Whether the client spoke TLS with the proxy; only version 2 can say so (`send-proxy-v2-ssl`).
+    pub is_tls: bool,
+}
+
+impl ProxyHeader {
+    fn without_tls(peer: ProxiedPeer) -> Self {
+        Self { peer, is_tls: false }
+    }
+}
+
 /// Why no header could be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
@@ -40,7 +55,7 @@ pub enum ProxyError {
 }
 
 /// Reads the header at the start of a connection, and nothing after it. The caller must set a deadline.
-pub async fn read_proxy_header<S: AsyncRead + Unpin>(stream: &mut S) -> Result<ProxiedPeer, ProxyError> {
+pub async fn read_proxy_header<S: AsyncRead + Unpin>(stream: &mut S) -> Result<ProxyHeader, ProxyError> {
     let mut start = [0; START_OCTETS];
     // The first octet is checked alone, so that a client of another protocol is refused at once.
     stream.read_exact(&mut start[..1]).await?;
@@ -55,7 +70,7 @@ pub async fn read_proxy_header<S: AsyncRead + Unpin>(stream: &mut S) -> Result<P
     }
 }
 
-async fn read_v1<S: AsyncRead + Unpin>(stream: &mut S, start: &[u8]) -> Result<ProxiedPeer, ProxyError> {
+async fn read_v1<S: AsyncRead + Unpin>(stream: &mut S, start: &[u8]) -> Result<ProxyHeader, ProxyError> {
     let mut line = start.to_vec();
     // Octet by octet: what follows the line must not be read.
     while !line.ends_with(b"\r\n") {
@@ -64,7 +79,7 @@ async fn read_v1<S: AsyncRead + Unpin>(stream: &mut S, start: &[u8]) -> Result<P
         }
         line.push(stream.read_u8().await?);
     }
-    parse_v1(&line[..line.len() - 2])
+    parse_v1(&line[..line.len() - 2]).map(ProxyHeader::without_tls)
 }
 
 /// Parses a line of version 1 without its ending.
@@ -103,7 +118,7 @@ fn parse_v1(line: &[u8]) -> Result<ProxiedPeer, ProxyError> {
 async fn read_v2<S: AsyncRead + Unpin>(
     stream: &mut S,
     version_and_command: u8,
-) -> Result<ProxiedPeer, ProxyError> {
+) -> Result<ProxyHeader, ProxyError> {
     let mut frame = [0; V2_FRAME_OCTETS - START_OCTETS];
     stream.read_exact(&mut frame).await?;
     let [family, high, low] = frame;
@@ -117,7 +132,7 @@ async fn read_v2<S: AsyncRead + Unpin>(
 }
 
 /// Parses the part of version 2 after the signature.
-fn parse_v2(version_and_command: u8, family: u8, rest: &[u8]) -> Result<ProxiedPeer, ProxyError> {
+fn parse_v2(version_and_command: u8, family: u8, rest: &[u8]) -> Result<ProxyHeader, ProxyError> {
     const SHORT: ProxyError = ProxyError::Malformed("its addresses are cut off");
     let is_local = match version_and_command {
         0x20 => true,
@@ -142,23 +157,33 @@ fn parse_v2(version_and_command: u8, family: u8, rest: &[u8]) -> Result<ProxiedP
         0x00 | 0x12 | 0x22 | 0x31 | 0x32 => (None, rest.len()),
         _ => return Err(ProxyError::Malformed("the family of its addresses is not known")),
     };
-    check_fields(&rest[addresses..])?;
+    let spoke_tls = read_fields(&rest[addresses..])?;
     match client {
-        Some(client) if !is_local => Ok(ProxiedPeer::Client(client)),
-        _ => Ok(ProxiedPeer::Unnamed),
+        Some(client) if !is_local => Ok(ProxyHeader { peer: ProxiedPeer::Client(client), is_tls: spoke_tls }),
+        _ => Ok(ProxyHeader::without_tls(ProxiedPeer::Unnamed)),
     }
 }
 
 /// Checks that the further fields end with the header: a type, a length of two octets, and that many octets.
-fn check_fields(mut rest: &[u8]) -> Result<(), ProxyError> {
+/// Returns whether one of them says that the client spoke TLS.
+fn read_fields(mut rest: &[u8]) -> Result<bool, ProxyError> {
+    /// `PP2_TYPE_SSL`, and the bit of its first octet for a client that spoke TLS.
+    const TLS: u8 = 0x20;
+    const SPOKE_TLS: u8 = 0x01;
+    let mut spoke_tls = false;
     while !rest.is_empty() {
         let field = match rest {
-            [_, high, low, after @ ..] => after.get(usize::from(u16::from_be_bytes([*high, *low]))..),
+            [kind, high, low, after @ ..] => after
+                .split_at_checked(usize::from(u16::from_be_bytes([*high, *low])))
+                .map(|(value, after)| (*kind, value, after)),
             _ => None,
         };
-        rest = field.ok_or(ProxyError::Malformed("a field is longer than what is left"))?;
+        let (kind, value, after) =
+            field.ok_or(ProxyError::Malformed("a field is longer than what is left"))?;
+        spoke_tls |= kind == TLS && value.first().is_some_and(|flags| flags & SPOKE_TLS != 0);
+        rest = after;
     }
-    Ok(())
+    Ok(spoke_tls)
 }
 
 #[cfg(test)]
@@ -167,8 +192,8 @@ mod tests {
 
     /// Reads a stream: the peer, and the number of octets left.
     async fn read(mut stream: &[u8]) -> (Result<ProxiedPeer, ProxyError>, usize) {
-        let peer = read_proxy_header(&mut stream).await;
-        (peer, stream.len())
+        let header = read_proxy_header(&mut stream).await;
+        (header.map(|header| header.peer), stream.len())
     }
 
     fn v2(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
@@ -211,6 +236,23 @@ mod tests {
                 assert!(matches!(read, Err(ProxyError::Broken(_))), "{} at {cut}", header.escape_ascii());
                 assert_eq!(left, 0);
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_header_says_whether_the_client_spoke_tls() {
+        let tls = |flags: u8| [&V4[..], &[0x20, 0, 5, flags, 0, 0, 0, 0]].concat();
+        for (command, rest, expected) in [
+            (0x21, tls(0x01), true),
+            (0x21, tls(0x07), true),
+            (0x21, tls(0x06), false),
+            (0x21, [&V4[..], &[0x20, 0, 0]].concat(), false),
+            (0x21, V4.to_vec(), false),
+            // A proxy that connects for itself says nothing about a client.
+            (0x20, tls(0x01), false),
+        ] {
+            let header = read_proxy_header(&mut &v2(command, 0x11, &rest)[..]).await.unwrap();
+            assert_eq!(header.is_tls, expected, "{}", rest.escape_ascii());
         }
     }
 

@@ -1,8 +1,11 @@
-//! The listener's certificate, reloaded when its files change.
+//! The certificate of the listeners, reloaded when its files change.
 //!
 //! Both files are checked every few seconds. A pair that cannot be used, because only one of them was
-//! replaced yet or one is not readable yet, is logged once and tried again; sessions continue with the last
-//! pair that worked.
+//! replaced yet or one is not readable yet, is logged as an error, again every hour, and tried again; clients
+//! are shown the last pair that worked. The gauge `postway_certificate_refused` is 1 as long as that lasts.
+//!
+//! A listener makes its acceptor once, with the protocols that it speaks. Each handshake asks for the
+//! certificate of that moment, so acceptors never have to be made anew.
 
 use std::{
     fs, io,
@@ -15,9 +18,16 @@ use rustls::{
     ServerConfig,
     crypto::aws_lc_rs,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier, danger::ClientCertVerifier},
+    sign::CertifiedKey,
 };
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+
+use super::client_certificate::AnyClientCertificate;
+
+/// How often the log repeats that a new pair cannot be used.
+const REPEATED_EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// The PEM files with the certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +36,13 @@ pub struct CertificateFiles {
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
+}
+
+impl CertificateFiles {
+    /// The paths of both files.
+    pub fn new(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        Self { certificate: certificate.into(), key: key.into() }
+    }
 }
 
 /// Why a certificate cannot be used.
@@ -64,17 +81,23 @@ struct SeenFiles {
     reported: Option<FileStamps>,
 }
 
-/// The certificate that new sessions get.
+/// The certificate that new clients are shown.
 #[derive(Debug)]
-pub(super) struct ServerCertificate {
+pub struct ServerCertificate {
     files: CertificateFiles,
-    current: RwLock<Arc<ServerConfig>>,
+    current: RwLock<Arc<CertifiedKey>>,
     opened: FileStamps,
+}
+
+impl ResolvesServerCert for ServerCertificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.current())
+    }
 }
 
 impl ServerCertificate {
     /// Reads the files for the first time.
-    pub(super) fn open(files: CertificateFiles) -> Result<Self, CertificateError> {
+    pub fn open(files: CertificateFiles) -> Result<Self, CertificateError> {
         // The stamps are taken before reading, here and below: a change meanwhile is noticed at the next
         // check.
         let opened = files.stamp();
@@ -82,15 +105,44 @@ impl ServerCertificate {
         Ok(Self { files, current, opened })
     }
 
-    /// The acceptor for TLS handshakes.
-    pub(super) fn acceptor(&self) -> TlsAcceptor {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        TlsAcceptor::from(current.clone())
+    /// The certificate of this moment.
+    fn current(&self) -> Arc<CertifiedKey> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The files that it is read from.
+    pub fn files(&self) -> &CertificateFiles {
+        &self.files
+    }
+
+    /// An acceptor for the handshakes of a listener that speaks these protocols, the preferred one first;
+    /// none if its clients do not negotiate one.
+    pub fn acceptor(self: &Arc<Self>, protocols: &[&str]) -> Result<TlsAcceptor, CertificateError> {
+        self.acceptor_for(protocols, WebPkiClientVerifier::no_client_auth())
+    }
+
+    /// The same for a listener whose clients may show a certificate of their own.
+    pub fn acceptor_that_asks(self: &Arc<Self>, protocols: &[&str]) -> Result<TlsAcceptor, CertificateError> {
+        self.acceptor_for(protocols, AnyClientCertificate::new())
+    }
+
+    fn acceptor_for(
+        self: &Arc<Self>,
+        protocols: &[&str],
+        of_clients: Arc<dyn ClientCertVerifier>,
+    ) -> Result<TlsAcceptor, CertificateError> {
+        let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_client_cert_verifier(of_clients)
+            .with_cert_resolver(self.clone());
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
     /// Checks the files every `every` until it is stopped.
-    pub(super) async fn watch_files(self: Arc<Self>, every: Duration, stop: CancellationToken) {
+    pub async fn watch_files(self: Arc<Self>, every: Duration, stop: CancellationToken) {
         let mut seen = SeenFiles { taken: self.opened, reported: None };
+        let mut reported_for = Duration::ZERO;
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -100,7 +152,13 @@ impl ServerCertificate {
             let look = tokio::task::spawn_blocking(move || own.refresh(seen));
             match look.await {
                 Ok(now) => seen = now,
-                Err(error) => tracing::warn!(%error, "looking at the certificate of SMTP failed"),
+                Err(error) => tracing::warn!(%error, "looking at the files of the certificate failed"),
+            }
+            metrics::gauge!("postway_certificate_refused").set(f64::from(u8::from(seen.reported.is_some())));
+            reported_for = if seen.reported.is_some() { reported_for + every } else { Duration::ZERO };
+            if reported_for >= REPEATED_EVERY {
+                // It is reported once more: the old certificate will expire.
+                (seen.reported, reported_for) = (None, Duration::ZERO);
             }
         }
     }
@@ -112,15 +170,16 @@ impl ServerCertificate {
             return SeenFiles { reported: None, ..seen };
         }
         match self.files.load() {
-            Ok(config) => {
-                *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
-                tracing::info!("the certificate of SMTP was read anew");
+            Ok(pair) => {
+                *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pair);
+                tracing::info!(file = %self.files.certificate.display(), "the certificate was read anew");
                 SeenFiles { taken: stamp, reported: None }
             }
             // The pair may become usable without new stamps, for example when it is made readable.
             Err(error) => {
                 if seen.reported != Some(stamp) {
-                    tracing::warn!(%error, "the new certificate of SMTP cannot be used; the old one stays");
+                    let file = self.files.certificate.display();
+                    tracing::error!(%file, %error, "THE NEW CERTIFICATE CANNOT BE USED; the old one stays until it expires");
                 }
                 SeenFiles { reported: Some(stamp), ..seen }
             }
@@ -129,7 +188,7 @@ impl ServerCertificate {
 }
 
 impl CertificateFiles {
-    fn load(&self) -> Result<ServerConfig, CertificateError> {
+    fn load(&self) -> Result<CertifiedKey, CertificateError> {
         let not_pem = |path: &Path, wanted| CertificateError::NotPem { path: path.to_owned(), wanted };
         let chain: Vec<_> = CertificateDer::pem_slice_iter(&read(&self.certificate)?)
             .collect::<Result<_, _>>()
@@ -139,11 +198,7 @@ impl CertificateFiles {
         }
         let key = PrivateKeyDer::from_pem_slice(&read(&self.key)?)
             .map_err(|_| not_pem(&self.key, "private key"))?;
-        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(chain, key)?;
-        Ok(config)
+        Ok(CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider())?)
     }
 
     fn stamp(&self) -> FileStamps {
@@ -175,7 +230,7 @@ mod tests {
         fs::write(&files.certificate, &first.cert_pem).unwrap();
         fs::write(&files.key, &first.key_pem).unwrap();
         let certificate = ServerCertificate::open(files.clone()).unwrap();
-        let current = || certificate.current.read().unwrap().clone();
+        let current = || certificate.current();
         let (opened, seen) = (current(), SeenFiles { taken: certificate.opened, reported: None });
 
         assert_eq!(certificate.refresh(seen), seen);
@@ -204,10 +259,10 @@ mod tests {
         fs::write(&files.certificate, &pair.cert_pem).unwrap();
         fs::write(&files.key, &pair.key_pem).unwrap();
         let certificate = ServerCertificate::open(files.clone()).unwrap();
-        let opened = certificate.current.read().unwrap().clone();
+        let opened = certificate.current();
         // The state after a pair that could not be read: it was logged, and its stamps are known.
         let reported = SeenFiles { taken: [None, None], reported: Some(files.stamp()) };
         assert_eq!(certificate.refresh(reported), SeenFiles { taken: files.stamp(), reported: None });
-        assert!(!Arc::ptr_eq(&opened, &certificate.current.read().unwrap()));
+        assert!(!Arc::ptr_eq(&opened, &certificate.current()));
     }
 }
