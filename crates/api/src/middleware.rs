@@ -35,7 +35,7 @@ pub(crate) async fn observe(
     next: Next,
 ) -> Response {
     let started = Instant::now();
-    let id = RequestId::from_headers(request.headers(), &*clock).from_client(request.extensions().get());
+    let id = RequestId::from_headers(request.headers(), &*clock).with_origin(request.extensions().get());
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     request.extensions_mut().insert(id.clone());

@@ -28,9 +28,11 @@ use tokio::{
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The provider's tokens are dated by its own clock.
 struct WallClock;
 
 impl Clock for WallClock {
+    #[allow(clippy::disallowed_methods)]
     fn now(&self) -> Time {
         Time::from_millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64)
     }

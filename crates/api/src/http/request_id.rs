@@ -36,7 +36,7 @@ impl RequestId {
     }
 
     /// The id of a request that came from there.
-    pub(crate) fn from_client(self, origin: Option<&RequestOrigin>) -> Self {
+    pub(crate) fn with_origin(self, origin: Option<&RequestOrigin>) -> Self {
         Self { client: origin.map(|origin| origin.address), ..self }
     }
 

@@ -114,7 +114,7 @@ impl PreparedBatch {
 }
 
 /// A message of a batch, or why it was refused.
-type BuiltItem = Result<NewMessage, RefusedItem>;
+type BuiltItem = Result<NewMessage, Box<RefusedItem>>;
 
 struct RefusedItem {
     refusal: Refusal,
@@ -279,13 +279,16 @@ impl Door {
                         prepared.messages.push(message);
                         None
                     }
-                    Err(RefusedItem { refusal, keys, fingerprint: Some(fingerprint) }) => {
-                        match self.writer.repeat_or_refusal(ctx, keys, || Ok(fingerprint), refusal).await {
-                            Err(refusal) if refusal.is_transient() => return Err(refusal),
-                            known => Some(known),
+                    Err(refused) => match *refused {
+                        RefusedItem { refusal, keys, fingerprint: Some(fingerprint) } => {
+                            match self.writer.repeat_or_refusal(ctx, keys, || Ok(fingerprint), refusal).await
+                            {
+                                Err(refusal) if refusal.is_transient() => return Err(refusal),
+                                known => Some(known),
+                            }
                         }
-                    }
-                    Err(RefusedItem { refusal, fingerprint: None, .. }) => Some(Err(refusal)),
+                        RefusedItem { refusal, fingerprint: None, .. } => Some(Err(refusal)),
+                    },
                 });
             }
         }
@@ -302,7 +305,8 @@ impl Door {
         ((item, looked_up), text): ((ParsedItem<'_>, Option<LookupResult>), &Bytes),
         now: Time,
     ) -> BuiltItem {
-        let unread = |refusal| RefusedItem { refusal, keys: DedupKeys::default(), fingerprint: None };
+        let unread =
+            |refusal| Box::new(RefusedItem { refusal, keys: DedupKeys::default(), fingerprint: None });
         let request = item.map_err(unread)?;
         let key = ctx.idempotency_key.as_ref();
         let key = key.map(|key| (DedupKind::BatchItem, format!("{index}:{key}")));
@@ -319,7 +323,7 @@ impl Door {
             let keys = DedupKeys::new(key, request.id.as_deref());
             let is_keyed = !keys.is_empty();
             let fingerprint = is_keyed.then(|| fingerprint(&request, &[]).ok()).flatten();
-            RefusedItem { refusal, keys, fingerprint }
+            Box::new(RefusedItem { refusal, keys, fingerprint })
         })
     }
 

@@ -59,7 +59,7 @@ impl ClientOrigin {
 impl ClientRules {
     /// The rules of this configuration.
     pub(super) fn new(config: &SmtpConfig) -> Self {
-        let open = config.open_networks.iter().map(|open| (open.network.clone(), Arc::new(open.into())));
+        let open = config.open_networks.iter().map(|open| (open.network, Arc::new(open.into())));
         Self {
             plaintext_networks: config.plaintext_networks.clone(),
             open_networks: open.collect(),

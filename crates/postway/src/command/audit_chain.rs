@@ -271,12 +271,14 @@ mod tests {
         check.finish()
     }
 
+    type ChainChange = fn(&mut Vec<Value>);
+
     #[test]
     fn a_removed_a_changed_and_an_inserted_line_show() {
         let lines = chain(6);
         assert!(checked(&lines, None).is_whole(), "{}", checked(&lines, None).to_text());
         assert!(checked(&lines[2..], None).is_whole(), "it is verified from its first kept line");
-        let changes: [(&str, fn(&mut Vec<Value>)); 6] = [
+        let changes: [(&str, ChainChange); 6] = [
             ("removed", |lines| drop(lines.remove(3))),
             ("changed", |lines| lines[3]["actor"] = json!("admin")),
             ("swapped", |lines| lines.swap(2, 3)),

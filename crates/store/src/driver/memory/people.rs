@@ -148,7 +148,7 @@ impl AuditTable {
     pub fn trim(&mut self, before: Time, limit: u32) -> u32 {
         let oldest = self.lines.iter().take(limit as usize);
         let old = oldest.take_while(|line| line.entry.at < before).count();
-        if let Some(last) = self.lines.drain(..old).last() {
+        if let Some(last) = self.lines.drain(..old).next_back() {
             self.head.trimmed = last.position;
         }
         old as u32
