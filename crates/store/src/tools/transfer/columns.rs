@@ -168,3 +168,20 @@ pub(super) const PROVIDER_EVENT: &[CopiedColumn] = &[
     int("created_at"),
     int("settled_at"),
 ];
+
+pub(super) const GATEWAY_USER: &[CopiedColumn] = &[
+    bytes("id"),
+    text("name"),
+    text("display_name"),
+    text("email"),
+    int("role"),
+    text("tenants"),
+    int("read_content"),
+    text("issuer"),
+    text("subject"),
+    text("credentials"),
+    int("disabled_at"),
+    int("created_at"),
+    int("updated_at"),
+    int("version"),
+];

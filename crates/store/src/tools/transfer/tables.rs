@@ -2,7 +2,9 @@
 //! with the schema of each database, and fails until it is.
 
 use super::{
-    columns::{BULK_ACTION, CONTENT, INBOUND, MESSAGE, NOTIFICATION, PROVIDER_EVENT, SUBSCRIBER},
+    columns::{
+        BULK_ACTION, CONTENT, GATEWAY_USER, INBOUND, MESSAGE, NOTIFICATION, PROVIDER_EVENT, SUBSCRIBER,
+    },
     table_description::{CopiedTable, bytes, int, text},
 };
 
@@ -55,27 +57,7 @@ pub(super) static TABLES: &[CopiedTable] = &[
         &[text("tenant"), int("day"), int("messages"), int("bytes"), int("recipients"), int("warned")],
     ),
     CopiedTable::new("ended_session", 1, &[bytes("id"), int("ends_at")]),
-    CopiedTable::new(
-        "gateway_user",
-        1,
-        &[
-            bytes("id"),
-            text("name"),
-            text("display_name"),
-            text("email"),
-            int("role"),
-            text("tenants"),
-            int("read_content"),
-            text("issuer"),
-            text("subject"),
-            text("credentials"),
-            int("disabled_at"),
-            int("created_at"),
-            int("updated_at"),
-            int("version"),
-        ],
-    )
-    .summed("version"),
+    CopiedTable::new("gateway_user", 1, GATEWAY_USER).summed("version"),
     CopiedTable::new(
         "user_session",
         1,
