@@ -73,11 +73,11 @@ impl HttpBody for TrackedResponseBody {
 
     fn size_hint(&self) -> SizeHint {
         let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
-        let upper = hint.upper();
-        hint.set_lower(hint.lower() + rest);
-        if let Some(upper) = upper {
+        // The upper bound first: a lower one above it is refused by a panic.
+        if let Some(upper) = hint.upper() {
             hint.set_upper(upper + rest);
         }
+        hint.set_lower(hint.lower() + rest);
         hint
     }
 }

@@ -348,7 +348,7 @@ mod tls {
     #[tokio::test]
     async fn tls_is_spoken_and_a_silent_handshake_holds_no_slot_for_ever() {
         let folder = tempfile::tempdir().unwrap();
-        let served = served_as(bounds(2, 2), Some(acceptor(folder.path()))).await;
+        let served = served_as(bounds(2, 9), Some(acceptor(folder.path()))).await;
         let (_silent, mut half) = (served.connect().await, served.connect().await);
         half.write_all(b"\x16\x03\x01").await.unwrap();
         // Both slots are taken by connections in their handshake; a third client gets the place of one.
