@@ -177,7 +177,7 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
             Chars(1, 256),
             &["sendMessage?Idempotency-Key", "sendBatch?Idempotency-Key", "sendRawMessage?Idempotency-Key"],
         ),
-        (Number(0, 30), &["readEvents?wait"]),
+        (Number(0, 30), &["readEvents?wait", "followAudit?wait"]),
         (
             Number(0, days_max * 86_400),
             &["cleanUp?older_than_seconds", "TenantRequest.report_retention_seconds"],
