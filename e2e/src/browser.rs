@@ -144,6 +144,15 @@ impl Browser {
         .await
     }
 
+    /// Gives it a device that makes passkeys and always recognises its owner.
+    pub async fn give_authenticator(&self) -> anyhow::Result<()> {
+        let device = json!({
+            "protocol": "ctap2", "transport": "internal", "hasResidentKey": true,
+            "hasUserVerification": true, "isUserVerified": true, "isUserConsenting": true,
+        });
+        self.call(Method::POST, "/webauthn/authenticator", device).await.map(drop)
+    }
+
     /// Keeps a picture of the page.
     pub async fn screenshot(&self, file: &Path) -> anyhow::Result<()> {
         let picture = self.call(Method::GET, "/screenshot", Value::Null).await?;

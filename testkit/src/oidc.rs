@@ -23,7 +23,7 @@ const SERVER: &str = include_str!("oidc/server.mjs");
 const PERSON: &str = include_str!("oidc/person.mjs");
 
 /// A running server. Its clients are `machine` (client credentials, its secret as a password), `person`
-/// (consent, its secret in the form) and `imap`, which may ask whether a token is good; the secret of each is
+/// (consent, its secret in the form, also for a gateway on `localhost`) and `imap`, which may ask whether a token is good; the secret of each is
 /// its name with `-secret`.
 pub struct OidcServer {
     port: u16,

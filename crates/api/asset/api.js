@@ -130,6 +130,13 @@ export async function signInPerson(tried) {
   return entered(await post("/v1/session", tried));
 }
 
+/** Signs in with a passkey: `sign` has the device answer a challenge. */
+export async function signInPasskey(sign) {
+  const challenge = await post("/v1/session/passkey/challenge");
+  const passkey = await sign(challenge);
+  return entered(await post("/v1/session/passkey", { ceremony: challenge.ceremony, passkey }));
+}
+
 /** One of the two steps in which a person accepts an invitation. */
 export async function acceptInvitation(step) {
   const answer = await post("/v1/session/invitation", step);

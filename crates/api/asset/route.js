@@ -38,6 +38,7 @@ export const ROUTES = [
   ["audit", "audit", "Audit log", "admin"],
   ["users", "users", "Users", "users"],
   ["sessions", "sessions", "Where you are signed in", "person"],
+  ["passkeys", "passkeys", "Passkeys", "person"],
 ].map(([path, file, title, scope]) => ({ path, file, title, scope }));
 
 /** What the menu shows, in groups. */
@@ -46,7 +47,7 @@ export const MENU = [
   ["Sending", ["accounts", "routes", "batches", "templates", "recipients", "suppressions", "domains", "signing-keys"]],
   ["Receiving", ["mailboxes", "rules", "inbound", "contacts"]],
   ["Connected", ["webhooks", "outbox"]],
-  ["Operating", ["settings", "tenants", "users", "nodes", "audit", "sessions"]],
+  ["Operating", ["settings", "tenants", "users", "nodes", "audit", "sessions", "passkeys"]],
 ];
 
 const inTenant = () => (hasTenants() ? `t/${encodeURIComponent(currentTenant())}/` : "");

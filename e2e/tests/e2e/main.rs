@@ -58,6 +58,7 @@ mod page_forms;
 mod page_questions;
 mod page_work;
 mod partial_recipients;
+mod people;
 mod permanent_failure;
 mod poison;
 mod postmark_clients;

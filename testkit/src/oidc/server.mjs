@@ -13,7 +13,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
       token_endpoint_auth_method: "client_secret_basic" },
     { client_id: "person", client_secret: "person-secret", application_type: "native",
       grant_types: ["authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:device_code"],
-      redirect_uris: ["http://localhost/"], response_types: ["code"], token_endpoint_auth_method: "client_secret_post" },
+      redirect_uris: ["http://localhost/", "http://localhost/v1/session/oidc/callback"], response_types: ["code"], token_endpoint_auth_method: "client_secret_post" },
     { ...none, client_id: "imap", client_secret: "imap-secret", grant_types: [],
       token_endpoint_auth_method: "client_secret_basic" },
   ],
@@ -26,7 +26,12 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
     Grant: 86400, Interaction: 600, Session: 600 },
   rotateRefreshToken: true,
   issueRefreshToken: async () => true,
-  findAccount: async (_, id) => ({ accountId: id, claims: async () => ({ sub: id }) }),
+  // What people may do elsewhere is in their ID token.
+  claims: { openid: ["sub", "groups", "mail_tenants"] },
+  conformIdTokenClaims: false,
+  findAccount: async (_, id) => ({
+    accountId: id, claims: async () => ({ sub: id, groups: ["staff", "mail-ops"], mail_tenants: ["default"] }),
+  }),
   pkce: { required: () => true },
 });
 const serve = provider.callback();

@@ -1,10 +1,11 @@
-// What stands before signing in as a person: name, password and code, an invitation, and why a provider's sign-in did
-// not work. `#/sign-in`, `#/invitation/TEXT`, `#/refused/WORD`.
+// What stands before signing in as a person: a passkey, or name, password and code; an invitation; and why a provider's
+// sign-in did not work. `#/sign-in`, `#/invitation/TEXT`, `#/refused/WORD`.
 
 import { html, useEffect, useState } from "../vendor/preact.js";
-import { acceptInvitation, get, signInPerson } from "../api.js";
-import { Copy } from "../part/button.js";
+import { acceptInvitation, get, signInPasskey, signInPerson } from "../api.js";
+import { Button, Copy } from "../part/button.js";
 import { Form } from "../part/form.js";
+import { canUsePasskeys, createPasskey, signWithPasskey } from "../part/passkey.js";
 
 /** What the words mean that a provider's sign-in ends with. */
 const REFUSALS = {
@@ -23,6 +24,17 @@ const home = (then) => {
   then();
 };
 
+/** A button that asks the device; what went wrong stands under it. */
+function PasskeyButton({ kind, use, children }) {
+  const [fault, setFault] = useState(null);
+  const press = () => {
+    setFault(null);
+    return use().catch(setFault);
+  };
+  return html`<p><${Button} kind=${kind} onClick=${press}>${children}<//></p>
+    ${fault && html`<p class="error" role="alert">${fault.message}</p>`}`;
+}
+
 function Person({ done }) {
   const [provider, setProvider] = useState(null);
   useEffect(() => {
@@ -37,8 +49,13 @@ function Person({ done }) {
     const who = await signInPerson({ user, password, code });
     home(() => done(who));
   };
+  const byPasskey = async () => {
+    const who = await signInPasskey(signWithPasskey);
+    home(() => done(who));
+  };
   return html`
     ${provider && html`<p><a class="button primary" href="/v1/session/oidc">Sign in with ${provider}</a></p>`}
+    ${canUsePasskeys() && html`<${PasskeyButton} use=${byPasskey}>Sign in with a passkey<//>`}
     <${Form} passing fields=${fields} action="Sign in" onSubmit=${submit} />
     <p class="small"><a href="#/">Sign in with a key</a></p>
   `;
@@ -67,8 +84,18 @@ function Invitation({ invitation, done }) {
   ];
   const submit = async ({ password = "", code = "" }) =>
     setKept(await acceptInvitation({ enrollment: offered.enrollment, password, code }));
+  const byPasskey = async () => {
+    const passkey = await createPasskey(offered.passkey, "First passkey");
+    const { session } = await acceptInvitation({ enrollment: offered.enrollment, passkey });
+    home(() => done(session));
+  };
   return html`
-    <p>Welcome, <strong>${offered.user}</strong>. Add this secret to an authenticator app, and choose a password.</p>
+    <p>Welcome, <strong>${offered.user}</strong>.</p>
+    ${canUsePasskeys() &&
+      html`<p>With a passkey, the finger, face or PIN of your device signs you in, and nothing has to be typed.</p>
+        <${PasskeyButton} kind="primary" use=${byPasskey}>Use a passkey<//>
+        <p>Or have a password and an authenticator app.</p>`}
+    <p>Add this secret to an authenticator app, and choose a password.</p>
     <p class="secret"><code>${offered.secret}</code><${Copy} text=${offered.secret} /></p>
     <p class="small"><a href=${offered.otpauth_url}>Open in the app of this device</a></p>
     <${Form} passing fields=${fields} action="Begin" onSubmit=${submit} />

@@ -17,7 +17,7 @@ const ROLES = [
 const path = (row) => url`/v1/users/${row.name}`;
 
 const ways = (row) =>
-  [row.has_password && "password", row.issuer && "provider"].filter(Boolean).join(", ") || "not yet";
+  [row.has_password && "password", row.passkeys > 0 && "passkey", row.issuer && "provider"].filter(Boolean).join(", ") || "not yet";
 
 const columns = [
   { head: "Name", cell: (row) => html`${row.name}${row.display_name && html` <span class="muted">${row.display_name}</span>`}` },
@@ -44,7 +44,7 @@ async function invite(row) {
   const made = await post(`${path(row)}/invitation`);
   await secretOnce(
     `Invitation of ${row.name}`,
-    "Whoever opens this link sets the user's password, once and within seven days. Pass it on in private.",
+    "Whoever opens this link chooses how the user signs in, once and within seven days. Pass it on in private.",
     `${location.origin}${made.path}`,
   );
 }

@@ -130,6 +130,13 @@ impl ApiError {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
     }
 
+    /// 401: a passkey did not open anything.
+    pub(crate) fn wrong_passkey() -> Self {
+        let message =
+            "this passkey opens nothing here, or the answer came too late: try again, or sign in another way";
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+    }
+
     /// 403: the key is valid but may not do this.
     pub(crate) fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)

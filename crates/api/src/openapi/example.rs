@@ -106,6 +106,20 @@ fn example_for(operation: &str) -> Option<Value> {
         "eraseAddress" => json!({"address": "ada@example.net"}),
         "signIn" => json!({"key": "pw_Zm9vYmFy_0123456789abcdefghijklmnopqrstuvwxyzABCDEF"}),
         "acceptInvitation" => json!({"invitation": "q83vEjRWeJAq83vEjRWeJA"}),
+        "addPasskey" => json!({
+            "ceremony": "q83vEjRWeJAq83vEjRWeJA",
+            "passkey": {
+                "name": "laptop", "id": "AQIDBA", "client_data": "e30", "authenticator_data": "AQIDBA",
+                "public_key": "AQIDBA", "algorithm": -7,
+            },
+        }),
+        "signInWithPasskey" => json!({
+            "ceremony": "q83vEjRWeJAq83vEjRWeJA",
+            "passkey": {
+                "id": "AQIDBA", "user_handle": "AQIDBA", "client_data": "e30", "authenticator_data": "AQIDBA",
+                "signature": "AQIDBA",
+            },
+        }),
         "createUser" => json!({
             "name": "ada", "display_name": "Ada Lovelace", "email": "ada@example.com", "role": "operator",
             "tenants": ["default"],

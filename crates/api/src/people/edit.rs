@@ -41,7 +41,7 @@ pub(super) fn read(body: Map<String, Value>, is_new: bool) -> Result<UserEdit, V
     let mut wrong = Vec::new();
     let mut fields = JsonFieldReader::new(body, &mut wrong);
     // Read-only fields: a client may send back what GET showed.
-    for shown in ["issuer", "subject", "has_password", "recovery_codes", "disabled_at"] {
+    for shown in ["issuer", "subject", "has_password", "recovery_codes", "passkeys", "disabled_at"] {
         fields.take(shown);
     }
     for shown in ["created_at", "updated_at"] {

@@ -6,6 +6,7 @@
 
 mod edit;
 pub(crate) mod invite;
+pub(crate) mod passkey_list;
 pub(crate) mod session_list;
 mod view;
 pub(crate) mod write;

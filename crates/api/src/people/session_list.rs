@@ -36,7 +36,7 @@ pub(crate) struct UserSessionView {
     /// When it was last used, to some minutes.
     #[schema(value_type = String, format = DateTime)]
     seen_at: Time,
-    /// How the user signed in: `password`, `oidc` or `invitation`.
+    /// How the user signed in: `password`, `passkey`, `oidc` or `invitation`.
     way: String,
     /// From which address.
     address: Option<String>,

@@ -33,6 +33,8 @@ pub(crate) struct UserView {
     has_password: bool,
     /// How many recovery codes are left.
     recovery_codes: usize,
+    /// How many passkeys the user has.
+    passkeys: usize,
     /// Since when the user may not sign in.
     #[schema(value_type = Option<String>, format = DateTime)]
     disabled_at: Option<Time>,
@@ -72,6 +74,7 @@ impl From<&User> for UserView {
             subject: user.identity.as_ref().map(|identity| identity.subject.clone()),
             has_password: credentials.password.is_some(),
             recovery_codes: credentials.recovery.len(),
+            passkeys: credentials.passkeys.len(),
             disabled_at: user.disabled_at,
             version: user.version,
             created_at: user.created_at,

@@ -265,6 +265,7 @@ fn body_of(operation: &str) -> String {
         "createKey" => json!({"name": "theirs"}),
         "createUser" => json!({"name": "theirs", "role": "viewer", "tenants": ["default"]}),
         "changeUser" => json!({"role": "admin"}),
+        "addPasskey" => json!({}),
         _ => panic!("teach this test a body for {operation}"),
     }
     .to_string()
@@ -284,8 +285,9 @@ fn expected(path: &str, operation: &str) -> Expected {
         "putTemplate" => Expected::OwnOnly,
         // A domain may be used by several tenants, and each checks it for itself.
         "checkDomain" => Expected::OwnOnly,
-        // A key has no sessions.
+        // A key has neither sessions nor passkeys.
         "listSessions" | "endSessions" => Expected::Forbidden,
+        "listPasskeys" | "challengeNewPasskey" | "addPasskey" | "deletePasskey" => Expected::Forbidden,
         // Neither tenant has a source of tokens.
         "verifyToken" => Expected::NotFound,
         _ if path.contains('{') => Expected::NotFound,

@@ -30,6 +30,7 @@ mod oauth;
 mod operate;
 mod operations;
 mod outbox;
+mod passkeys;
 mod pec;
 mod provider_sign_in;
 mod query;

@@ -9,7 +9,16 @@ use serde_json::{Value, json};
 use crate::{support::Api, users::Person};
 
 /// Calls that need no right, or are for people alone.
-const OPEN: [&str; 4] = ["getSession", "signOut", "listSessions", "endSession"];
+const OPEN: [&str; 8] = [
+    "getSession",
+    "signOut",
+    "listSessions",
+    "endSession",
+    "listPasskeys",
+    "challengeNewPasskey",
+    "addPasskey",
+    "deletePasskey",
+];
 /// Signs the walker out.
 const ENDS: [&str; 1] = ["endSessions"];
 /// What a viewer may call though it is no GET: it changes nothing.
@@ -224,7 +233,8 @@ async fn bodies_are_a_right_of_their_own_where_the_tenant_says_so() {
     let hidden = json!({"id": "m-2", "from": "a@example.com", "to": "b@example.net", "subject": "Hi", "text": "x", "sensitive": true});
     api.post("/v1/messages", hidden).await.ok(202);
     api.mailbox("box", json!({})).await;
-    let arrived = api.arrived("box", "Subject: question\r\nContent-Type: text/html\r\n\r\nsecret-words").await;
+    let arrived =
+        api.arrived("box", "Subject: question\r\nContent-Type: text/html\r\n\r\nsecret-words").await;
     let operator = Person::made(&api, "operator", "operator", json!(["default"])).await;
     let manager = Person::made(&api, "manager", "manager", json!(["default"])).await;
     let key = api.key("default", json!({"scopes": ["send", "read", "manage"]})).await;

@@ -1,7 +1,8 @@
 //! Users: the people who operate the gateway, with their roles, tenants and ways to sign in.
 //!
 //! A role is a set of rights, and the tenants say where it applies. A password is kept as its Argon2id hash,
-//! the secret of an authenticator app sealed, and recovery codes as digests: nothing here signs anybody in.
+//! the secret of an authenticator app sealed, recovery codes as digests, and of a passkey the public half:
+//! nothing here signs anybody in.
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
@@ -170,6 +171,36 @@ impl UserIdentity {
     pub const BYTES_MAX: usize = 255;
 }
 
+/// A passkey: a key pair of WebAuthn, whose private half never leaves the user's device. It proves a person
+/// whom the device has recognised, so it stands for password and code together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserPasskey {
+    /// The id that the device gave it, in base64url.
+    pub id: String,
+    /// What the user calls it.
+    pub name: String,
+    /// The host whose pages it was made for; no other page can use it.
+    pub host: String,
+    /// The algorithm, by its number in the registry of COSE.
+    pub algorithm: i64,
+    /// The public key as a SubjectPublicKeyInfo, in base64url.
+    pub public_key: String,
+    /// What the device's counter said at the last sign-in; 0 for a device that does not count.
+    pub uses: u32,
+    /// When it was added.
+    pub added_at: Time,
+    /// When the last sign-in with it was begun: the answer to that one or to an earlier one opens nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub challenged_at: Option<Time>,
+}
+
+impl UserPasskey {
+    /// How many a user may have.
+    pub const COUNT_MAX: usize = 10;
+    /// The longest name, in characters.
+    pub const NAME_CHARS_MAX: usize = 60;
+}
+
 /// What a user signs in with here. All of it is optional: who signs in at a provider has none.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -185,8 +216,18 @@ pub struct UserCredentials {
     /// Digests of the recovery codes that are left, in base64url.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recovery: Vec<String>,
+    /// Passkeys, in the order in which they were added.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub passkeys: Vec<UserPasskey>,
     /// How often an invitation was made: only the latest works, and only once.
     pub invitations: i64,
+}
+
+impl UserCredentials {
+    /// Whether the user can sign in here, without a provider.
+    pub fn opens(&self) -> bool {
+        self.password.is_some() || !self.passkeys.is_empty()
+    }
 }
 
 impl fmt::Debug for UserCredentials {

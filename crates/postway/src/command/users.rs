@@ -11,7 +11,7 @@ use crate::cli::output::{CommandOutput, field, list};
 use crate::cli::pages::{self, PageArgs, row};
 
 const COLUMNS: [&str; 6] = ["name", "display_name", "role", "tenants", "has_password", "disabled_at"];
-const FIELDS: [&str; 11] = [
+const FIELDS: [&str; 12] = [
     "name",
     "display_name",
     "email",
@@ -21,6 +21,7 @@ const FIELDS: [&str; 11] = [
     "issuer",
     "has_password",
     "recovery_codes",
+    "passkeys",
     "disabled_at",
     "updated_at",
 ];
@@ -37,7 +38,7 @@ pub enum UsersCommand {
     Create(UserCreateArgs),
     /// Change a user: its role, its tenants, or whether it may sign in
     Update(UserUpdateArgs),
-    /// Print an invitation, by which the user sets a new password and authenticator app
+    /// Print an invitation, by which the user sets a new password and authenticator app, or a passkey
     Invite(UserRef),
     /// List where a user is signed in, or sign it out everywhere
     Sessions(UserSessionsArgs),

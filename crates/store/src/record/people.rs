@@ -35,7 +35,7 @@ pub struct UserSession {
     pub ends_at: Time,
     /// Roughly when it was last used.
     pub seen_at: Time,
-    /// How the user signed in: `password`, `oidc`, `invitation`.
+    /// How the user signed in: `password`, `passkey`, `oidc`, `invitation`.
     pub way: String,
     /// From which address.
     pub address: Option<String>,

@@ -1,4 +1,4 @@
-//! Invitations: how a person first gets a password and an authenticator app here, or new ones.
+//! Invitations: how a person first gets a password and an authenticator app here, a passkey, or new ones.
 //!
 //! An invitation is a sealed text that an admin passes on. It names the user and the number of the
 //! invitation, so that only the latest works, and only once: accepting it counts as one, too. Between the two
@@ -69,13 +69,15 @@ pub(crate) struct UserEnrollment {
     pub(crate) invitation: UserInvitation,
     /// The authenticator app's secret, in base32.
     pub(crate) totp: String,
+    /// What the device signs if the user takes a passkey instead.
+    pub(crate) challenge: String,
 }
 
 impl UserEnrollment {
     /// The second step for this invitation.
-    pub(crate) fn of(invitation: UserInvitation, totp: String, now: Time) -> Self {
+    pub(crate) fn of(invitation: UserInvitation, totp: String, challenge: String, now: Time) -> Self {
         let until = Time::from_millis(now.as_millis().saturating_add(CONFIRM_MS)).min(invitation.until);
-        Self { invitation: UserInvitation { until, ..invitation }, totp }
+        Self { invitation: UserInvitation { until, ..invitation }, totp, challenge }
     }
 
     /// The text for the page.

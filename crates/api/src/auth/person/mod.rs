@@ -6,6 +6,7 @@
 
 pub(crate) mod invitation;
 pub(crate) mod pace;
+pub(crate) mod passkey;
 pub(crate) mod password;
 pub mod provider;
 pub(crate) mod totp;

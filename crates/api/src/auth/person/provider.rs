@@ -293,7 +293,7 @@ async fn find(app: &AppState, person: &ClaimedPerson) -> Result<Option<User>, Ap
     }
     let Some(email) = person.email.clone().filter(|_| person.is_email_verified) else { return Ok(None) };
     let user = app.store.user(&UserKey::Email(email)).await?;
-    Ok(user.filter(|user| user.identity.is_none() && user.credentials.password.is_none()))
+    Ok(user.filter(|user| user.identity.is_none() && !user.credentials.opens()))
 }
 
 /// The texts of a claim: one, or a list. A name with dots leads into objects.

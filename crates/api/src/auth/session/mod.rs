@@ -12,6 +12,7 @@ pub(crate) mod away;
 mod cookie;
 mod ended;
 pub(crate) mod invitation;
+pub(crate) mod passkey;
 pub(crate) mod user;
 
 use aws_lc_rs::{constant_time, hmac};
@@ -99,7 +100,7 @@ pub(crate) struct SessionView {
     scopes: Vec<KeyScope>,
     /// The user's name; absent for a key.
     user: Option<String>,
-    /// How the user signed in: `password`, `oidc` or `invitation`; absent for a key.
+    /// How the user signed in: `password`, `passkey`, `oidc` or `invitation`; absent for a key.
     way: Option<String>,
     /// The user's role; absent for a key.
     #[schema(value_type = Option<String>)]
