@@ -194,6 +194,7 @@ fn filled(path: &str, made: &Made) -> Vec<String> {
         "tenants" => &["default", "nobody"],
         "users" => &["first-ada", "nobody"],
         "sessions" => &["0192d3a4-5b6c-7d8e-9f01-23456789abcd"],
+        "passkeys" => &["first-passkey"],
         _ => panic!("teach this test which ids {path} takes"),
     };
     let fill = |id: &str| {

@@ -1,6 +1,9 @@
 //! Daily quotas, which nodes lease in parts.
 
-use postway_domain::quota::{DailyQuota, MailAmount, QuotaDay};
+use postway_domain::{
+    Time,
+    quota::{DailyQuota, MailAmount, QuotaDay},
+};
 
 use super::{Shared, sample, stage::direct};
 use crate::record::{ChangeResult, DirectoryChange, QuotaLease, QuotaUse};
@@ -62,7 +65,7 @@ pub async fn days_long_past_are_forgotten(store: &Shared) {
     for day in [1, 10] {
         direct(store, own(day, 5)).await;
     }
-    direct(store, DirectoryChange::Forget(sample::at(10 * DAY_MS))).await;
+    direct(store, DirectoryChange::Forget(Time::from_millis(10 * DAY_MS))).await;
     assert_eq!(used(store, 1).await, QuotaUse::default());
     assert_eq!(used(store, 10).await.used.messages, 5);
 }
