@@ -256,7 +256,39 @@ export interface AuditEntry {
   id: string;
   /** When. */
   at: string;
-  /** Who: `admin`, or `key:` and the id of a key. */
+  /** Who: `admin`, `user:` and a name, or `key:` and the id of a key. */
+  actor: string;
+  /** The tenant concerned. */
+  tenant?: string | null;
+  /** What was done. */
+  action: string;
+  /** The resource concerned. */
+  target: string;
+  /** The id of the request. */
+  request_id?: string | null;
+  /** Further data, and as `client` the address that the request came from; never a secret. */
+  detail?: Record<string, unknown> | null;
+}
+
+/** Where the chain begins and ends. */
+export interface AuditHead {
+  /** The last position; 0 before the first line. */
+  position: number;
+  /** The digest of the last line: keep it elsewhere, and a chain that was rewritten shows. */
+  digest: string;
+  /** The last position that retention has removed; 0 if it has removed none. */
+  trimmed: number;
+}
+
+/** A line of the audit log, with what is digested. */
+export interface AuditLine {
+  /** The position: each line has the next one. */
+  position: number;
+  /** The entry's id. */
+  id: string;
+  /** When. */
+  at: string;
+  /** Who: `admin`, `user:` and a name, or `key:` and the id of a key. */
   actor: string;
   /** The tenant concerned. */
   tenant?: string | null;
@@ -268,6 +300,24 @@ export interface AuditEntry {
   request_id?: string | null;
   /** Further data; never a secret. */
   detail?: Record<string, unknown> | null;
+  /** Random bytes that are digested with the target, in hexadecimal; null once the target was erased. */
+  salt?: string | null;
+  /** SHA-256 of salt and target, in hexadecimal. */
+  target_digest: string;
+  /** The digest of the line before; zeros for the first line. */
+  previous: string;
+  /** The digest of this line. */
+  digest: string;
+}
+
+/** Lines of the audit log. */
+export interface AuditLineList {
+  /** The lines, in their order. */
+  data: Array<AuditLine>;
+  /** Pass this as `after` to read what follows. */
+  position: number;
+  /** Where the chain begins and ends. */
+  head: AuditHead;
 }
 
 /** A page of the audit log. */
@@ -525,6 +575,26 @@ export interface ContentRequest {
   auto_text?: boolean | null;
 }
 
+/** How much mail a tenant may hand over in a day of UTC. */
+export interface DailyQuota {
+  /** Messages. */
+  messages?: number | null;
+  /** Bytes of mail. */
+  bytes?: number | null;
+  /** Recipients. */
+  recipients?: number | null;
+}
+
+/** How much mail a tenant may hand over in a day of UTC. */
+export interface DailyQuotaRequest {
+  /** Messages. */
+  messages?: number | null;
+  /** Bytes of mail. */
+  bytes?: number | null;
+  /** Recipients. */
+  recipients?: number | null;
+}
+
 /** A notification of a webhook, delivered or not. */
 export interface Delivery {
   /** The message. */
@@ -699,6 +769,7 @@ export interface Explanation {
   /** When it will be sent, if that is known. */
   next_at?: string | null;
   route?: MessageRoute | null;
+  acted?: OperatorAct | null;
 }
 
 /** A failure. */
@@ -954,6 +1025,18 @@ export interface InboundSummary {
   digest?: string | null;
 }
 
+/** An invitation, shown only once. */
+export interface Invitation {
+  /** The user's name. */
+  user: string;
+  /** The text to pass on to the person. */
+  invitation: string;
+  /** The page to open, behind the address of this server. */
+  path: string;
+  /** When it expires. */
+  expires_at: string;
+}
+
 /** An API key, without the key itself. */
 export interface Key {
   /** The id: the public part of the key. */
@@ -962,14 +1045,16 @@ export interface Key {
   prefix: string;
   /** The display name. */
   name: string;
-  /** What it may do: `send`, `read`, `manage`. */
-  scopes: Array<"send" | "read" | "manage">;
+  /** What it may do: `send`, `read`, `manage`, `read:content`. */
+  scopes: Array<"send" | "read" | "manage" | "read:content">;
   /** The networks it may be used from; any when empty. */
   allow_ips: Array<string>;
   /** The senders its mail may have: addresses, domains, patterns; those of its tenant when empty. */
   allowed_senders: Array<string>;
   /** The recipients its mail may have; any when empty. */
   allowed_recipients: Array<string>;
+  /** Who made it: `admin`, or `user:` and a name; absent for keys of older versions. */
+  created_by?: string | null;
   /** When it was created. */
   created_at: string;
   /** When it expires. */
@@ -992,8 +1077,8 @@ export interface KeyList {
 export interface KeyRequest {
   /** The display name. */
   name?: string | null;
-  /** What it may do: `send` (hand over, cancel, retry), `read`, `manage` (accounts, batches, suppressions, templates, recipients, signing keys). All three when absent. */
-  scopes?: Array<"send" | "read" | "manage">;
+  /** What it may do: `send` (hand over, cancel, retry), `read`, `manage` (accounts, batches, suppressions, templates, recipients, signing keys), and `read:content` (bodies, where the tenant guards them). The first three when absent. */
+  scopes?: Array<"send" | "read" | "manage" | "read:content">;
   /** When it expires: RFC 3339 or Unix seconds. */
   expires_at?: string | null;
   /** The addresses and networks it may be used from; any when absent. */
@@ -1576,14 +1661,16 @@ export interface NewKeyView {
   prefix: string;
   /** The display name. */
   name: string;
-  /** What it may do: `send`, `read`, `manage`. */
-  scopes: Array<"send" | "read" | "manage">;
+  /** What it may do: `send`, `read`, `manage`, `read:content`. */
+  scopes: Array<"send" | "read" | "manage" | "read:content">;
   /** The networks it may be used from; any when empty. */
   allow_ips: Array<string>;
   /** The senders its mail may have: addresses, domains, patterns; those of its tenant when empty. */
   allowed_senders: Array<string>;
   /** The recipients its mail may have; any when empty. */
   allowed_recipients: Array<string>;
+  /** Who made it: `admin`, or `user:` and a name; absent for keys of older versions. */
+  created_by?: string | null;
   /** When it was created. */
   created_at: string;
   /** When it expires. */
@@ -1703,6 +1790,16 @@ export interface OpenCircuit {
   open_until: string;
 }
 
+/** What an operator last did to a message. */
+export interface OperatorAct {
+  /** Who: `admin`, `user:` and a name, or `key:` and an id; absent where an older version did not note it. */
+  actor?: string | null;
+  /** When. */
+  at: string;
+  /** What happened to the message. */
+  type: string;
+}
+
 /** An outbox source. */
 export interface OutboxSource {
   /** Its name. */
@@ -1769,6 +1866,7 @@ export interface Overview {
   mailboxes: Array<MailboxBehind>;
   /** Webhooks with calls due, and those deactivated because of their answers. */
   subscribers: Array<SubscriberBehind>;
+  quota?: QuotaUse | null;
   /** The nodes, for the admin key. */
   nodes: Array<Node>;
   /** The last hour, minute by minute, the oldest first. */
@@ -1901,6 +1999,23 @@ export interface ProviderHookWithToken {
   url: string;
   /** The password or signing secret that was made for the provider. */
   secret?: string | null;
+}
+
+/** A bound of a daily quota. */
+export interface QuotaBound {
+  used: number;
+  of: number;
+}
+
+/** How much of a daily quota is used. What nodes have reserved for themselves counts, up to a hundredth each. */
+export interface QuotaUse {
+  messages?: QuotaBound | null;
+  bytes?: QuotaBound | null;
+  recipients?: QuotaBound | null;
+  /** 100 or 80 if that part of a bound is used, in per cent, otherwise 0. */
+  warning_percent: number;
+  /** When the next day begins. */
+  renewed_at: string;
 }
 
 /** The answer for a message that is durable. */
@@ -2159,6 +2274,8 @@ export interface Rotation {
   hooks: number;
   /** Accounts and mailboxes whose tokens were re-encrypted. */
   tokens: number;
+  /** Users whose authenticator secret was re-encrypted. */
+  users: number;
   /** What neither key opens: its secret must be set again. */
   unreadable: Array<string>;
   /** What was changed at the same moment: repeat the call. */
@@ -2850,6 +2967,10 @@ export interface Tenant {
   bind_reply_to: boolean;
   /** What becomes of mail that the virus scanner could not scan: `open`, `closed` or `off`. */
   virus_policy: "open" | "closed" | "off";
+  /** How much mail it may hand over in a day of UTC; null means any amount. */
+  daily_quota: DailyQuota;
+  /** Whether reading bodies takes the right `read:content`, beside `read`. */
+  guard_content: boolean;
   /** Increases with each change. */
   version: number;
   /** When it was created. */
@@ -2914,6 +3035,10 @@ export interface TenantRequest {
   bind_reply_to?: boolean | null;
   /** What becomes of mail that the virus scanner could not scan: it passes (`open`, the default) or waits (`closed`). `off` scans nothing. */
   virus_policy?: "open" | "closed" | "off" | null;
+  /** How much mail it may hand over in a day of UTC, whichever way; any amount when absent. */
+  daily_quota?: DailyQuotaRequest | null;
+  /** Whether reading bodies (mail, content, attachments, submitted requests) takes the right `read:content`, beside `read`. */
+  guard_content?: boolean | null;
   /** With `PATCH`: change only if the tenant still has this version. */
   version?: number | null;
   /** Shown only; it may be sent back as it was. */
@@ -3010,6 +3135,110 @@ export interface Used {
   hour?: number | null;
   /** Against `per_day`. */
   day?: number | null;
+}
+
+/** A person who operates the gateway. */
+export interface User {
+  /** The name to sign in with, which the audit log shows. */
+  name: string;
+  /** What people call the person. */
+  display_name: string;
+  /** The address. */
+  email?: string | null;
+  /** What the user may do. */
+  role: "viewer" | "operator" | "manager" | "admin";
+  /** The tenants that the role applies to; null for all of them. */
+  tenants?: Array<string> | null;
+  /** Whether a viewer or operator may read bodies where a tenant guards them. */
+  read_content: boolean;
+  /** The provider at which the user signs in. */
+  issuer?: string | null;
+  /** The provider's name for the person. */
+  subject?: string | null;
+  /** Whether the user has a password and an authenticator app here. */
+  has_password: boolean;
+  /** How many recovery codes are left. */
+  recovery_codes: number;
+  /** How many passkeys the user has. */
+  passkeys: number;
+  /** Since when the user may not sign in. */
+  disabled_at?: string | null;
+  /** Increases with each change, also when the user signs in. */
+  version: number;
+  /** When it was created. */
+  created_at: string;
+  /** When it was last changed. */
+  updated_at: string;
+}
+
+/** A page of users. */
+export interface UserList {
+  /** By name. */
+  data: Array<User>;
+  /** Pass this as `cursor` to read the next page; null on the last page. */
+  next_cursor?: string | null;
+}
+
+/** A user to create or change. Unknown fields are refused. */
+export interface UserRequest {
+  /** The name; required on creation, and fixed then. Capital letters are read as small ones. */
+  name?: string | null;
+  /** What people call the person, at most 200 characters. */
+  display_name?: string | null;
+  /** The address; `null` removes it. Who signs in at the provider with this address, which the provider has verified, becomes this user. */
+  email?: string | null;
+  /** `viewer`, `operator`, `manager` or `admin`; required on creation. */
+  role?: "viewer" | "operator" | "manager" | "admin";
+  /** The tenants that the role applies to; `null` for all of them. Required on creation. */
+  tenants?: Array<string> | null;
+  /** Whether a viewer or operator may read bodies where a tenant guards them. */
+  read_content?: boolean | null;
+  /** Whether the user may not sign in. */
+  disabled?: boolean | null;
+  /** With `PATCH`: change only if the user still has this version. */
+  version?: number | null;
+  /** Shown only; it may be sent back as it was. */
+  issuer?: string | null;
+  /** Shown only; it may be sent back as it was. */
+  subject?: string | null;
+  /** Shown only; it may be sent back as it was. */
+  has_password?: boolean;
+  /** Shown only; it may be sent back as it was. */
+  recovery_codes?: number;
+  /** Shown only; it may be sent back as it was. */
+  passkeys?: number;
+  /** Shown only; it may be sent back as it was. */
+  disabled_at?: string | null;
+  /** Shown only; it may be sent back as it was. */
+  created_at?: string;
+  /** Shown only; it may be sent back as it was. */
+  updated_at?: string;
+}
+
+/** A browser in which a user is signed in. */
+export interface UserSession {
+  /** The session's id. */
+  id: string;
+  /** When it began. */
+  began_at: string;
+  /** When it ends by itself. */
+  ends_at: string;
+  /** When it was last used, to some minutes. */
+  seen_at: string;
+  /** How the user signed in: `password`, `passkey`, `oidc` or `invitation`. */
+  way: string;
+  /** From which address. */
+  address?: string | null;
+  /** With which browser, as it says. */
+  agent?: string | null;
+  /** Whether it is the session of this request. */
+  current: boolean;
+}
+
+/** The sessions of a user. */
+export interface UserSessionList {
+  /** The newest first. */
+  data: Array<UserSession>;
 }
 
 /** The result of a verification. */
@@ -3259,6 +3488,17 @@ export interface ListAuditOptions extends CallOptions {
   limit?: number;
   /** Where to continue: the `next_cursor` of the previous page */
   cursor?: string;
+}
+
+export interface FollowAuditOptions extends CallOptions {
+  /** The position of the last line that you have; from the first kept line when absent */
+  after?: number;
+  /** How many, 1 to 500; 50 when absent */
+  limit?: number;
+  /** How many seconds to wait for new lines, at most 30 */
+  wait?: number;
+  /** `json` (default), or `jsonl` for all lines that follow, one per line */
+  format?: "json" | "jsonl";
 }
 
 export interface ListBatchesOptions extends CallOptions {
@@ -3870,6 +4110,34 @@ export interface SuspendTenantOptions extends CallOptions {
 export interface VerifyTokenOptions extends CallOptions {
 }
 
+export interface ListUsersOptions extends CallOptions {
+  /** How many, 1 to 500; 50 when absent */
+  limit?: number;
+  /** Where to continue: the `next_cursor` of the previous page */
+  cursor?: string;
+}
+
+export interface CreateUserOptions extends CallOptions {
+}
+
+export interface GetUserOptions extends CallOptions {
+}
+
+export interface ChangeUserOptions extends CallOptions {
+}
+
+export interface DeleteUserOptions extends CallOptions {
+}
+
+export interface InviteUserOptions extends CallOptions {
+}
+
+export interface ListUserSessionsOptions extends CallOptions {
+}
+
+export interface EndUserSessionsOptions extends CallOptions {
+}
+
 export interface ListWebhooksOptions extends CallOptions {
   /** How many, 1 to 500; all of them when absent */
   limit?: number;
@@ -3956,10 +4224,12 @@ export declare class Operations {
   suspendAccount(id: string, options?: SuspendAccountOptions): Promise<Account>;
   /** Test an account (`POST /v1/accounts/{id}/test`). Connects, secures and signs in; with `to`, also sends a test mail through the account. The answer is 200 even if a step fails: see `ok`. */
   testAccount(id: string, body?: AccountTestRequest, options?: TestAccountOptions): Promise<AccountTest>;
-  /** Read the audit log (`GET /v1/audit`). For the admin key. Every call that changed a tenant, key, account, batch, suppression, template, recipient, signing key, webhook, mailbox, rule or contact, or removed messages, newest first. With `format=jsonl`, or `Accept: application/x-ndjson`, the complete log is returned as JSON lines. */
+  /** Read the audit log (`GET /v1/audit`). For the admin key and admins of all tenants. Every call that changed a tenant, user, key, account, batch, suppression, template, recipient, signing key, webhook, mailbox, rule or contact, or removed messages, newest first. With `format=jsonl`, or `Accept: application/x-ndjson`, the complete log is returned as JSON lines. */
   listAudit(options?: ListAuditOptions): Promise<AuditList>;
   /** Everything that `listAudit` lists, fetched page by page; `limit` is the size of a page. */
   allAudit(options?: Omit<ListAuditOptions, "cursor">): AsyncGenerator<AuditEntry, void, undefined>;
+  /** Follow the audit log (`GET /v1/audit/lines`). For the admin key and admins of all tenants. The lines after a position, in the order in which they were written, with their digests. With `wait`, an empty answer comes only after that many seconds. With `format=jsonl`, or `Accept: application/x-ndjson`, all lines after the position are returned as JSON lines. */
+  followAudit(options?: FollowAuditOptions): Promise<AuditLineList>;
   /** List batches (`GET /v1/batches`). Batches that have had messages, and batches suspended before their first. */
   listBatches(options?: ListBatchesOptions): Promise<BatchList>;
   /** Everything that `listBatches` lists, fetched page by page; `limit` is the size of a page. */
@@ -4250,6 +4520,24 @@ export declare class Operations {
   suspendTenant(id: string, options?: SuspendTenantOptions): Promise<Tenant>;
   /** Verify a token (`POST /v1/tokens/verify`). For tokens of an outbox with accounts. The answer is 200 even if the token is not valid: see `valid`. 429 if you ask too often. */
   verifyToken(body: VerifyToken, options?: VerifyTokenOptions): Promise<VerifiedToken>;
+  /** List users (`GET /v1/users`). For admins: the users whose tenants are among your own, by name. */
+  listUsers(options?: ListUsersOptions): Promise<UserList>;
+  /** Everything that `listUsers` lists, fetched page by page; `limit` is the size of a page. */
+  allUsers(options?: Omit<ListUsersOptions, "cursor">): AsyncGenerator<User, void, undefined>;
+  /** Create a user (`POST /v1/users`). For admins, each for its own tenants. The user signs in at the provider, or with an invitation, which `POST /v1/users/{name}/invitation` makes. 409 if the name is taken. */
+  createUser(body: UserRequest, options?: CreateUserOptions): Promise<User>;
+  /** Show a user (`GET /v1/users/{name}`). For admins: role, tenants, and the ways in which the user can sign in; never a secret. */
+  getUser(name: string, options?: GetUserOptions): Promise<User>;
+  /** Change a user (`PATCH /v1/users/{name}`). Changes the given fields: here at once, on other nodes within seconds, also for sessions that go on. With `version`, the change is made only if the user still has that version; 409 otherwise, and for the last user who may do everything. Nobody changes their own role, tenants or rights: 403. */
+  changeUser(name: string, body: UserRequest, options?: ChangeUserOptions): Promise<User>;
+  /** Delete a user (`DELETE /v1/users/{name}`). Its sessions end: here at once, on other nodes within seconds. The audit log and the histories of messages keep its name. 409 for the last user who may do everything, 403 for yourself. */
+  deleteUser(name: string, options?: DeleteUserOptions): Promise<void>;
+  /** Invite a user (`POST /v1/users/{name}/invitation`). For admins. Whoever has the invitation sets a new password and authenticator app for the user, and ends its sessions: pass it on in private. It works once and for seven days, and earlier ones stop working. */
+  inviteUser(name: string, options?: InviteUserOptions): Promise<Invitation>;
+  /** List a user's sessions (`GET /v1/users/{name}/sessions`). For admins: where the user is signed in. */
+  listUserSessions(name: string, options?: ListUserSessionsOptions): Promise<UserSessionList>;
+  /** End a user's sessions (`DELETE /v1/users/{name}/sessions`). For admins: signs the user out everywhere, here at once, on other nodes within seconds. */
+  endUserSessions(name: string, options?: EndUserSessionsOptions): Promise<void>;
   /** List webhooks (`GET /v1/webhooks`). The tenant's own `client_sync` is among them, if it has one. */
   listWebhooks(options?: ListWebhooksOptions): Promise<WebhookList>;
   /** Everything that `listWebhooks` lists, fetched page by page; `limit` is the size of a page. */

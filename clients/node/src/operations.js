@@ -100,6 +100,10 @@ export class Operations {
     return this.pages((one) => this.listAudit(one), options);
   }
 
+  followAudit(options = {}) {
+    return this.request("GET", "/v1/audit/lines", { answer: "json", query: ["after", "limit", "wait", "format"] }, options);
+  }
+
   listBatches(options = {}) {
     return this.request("GET", "/v1/batches", { answer: "json", query: ["limit", "cursor"] }, options);
   }
@@ -678,6 +682,42 @@ export class Operations {
 
   verifyToken(body, options = {}) {
     return this.request("POST", "/v1/tokens/verify", { answer: "json", body }, options);
+  }
+
+  listUsers(options = {}) {
+    return this.request("GET", "/v1/users", { answer: "json", query: ["limit", "cursor"] }, options);
+  }
+
+  allUsers(options = {}) {
+    return this.pages((one) => this.listUsers(one), options);
+  }
+
+  createUser(body, options = {}) {
+    return this.request("POST", "/v1/users", { answer: "json", body }, options);
+  }
+
+  getUser(name, options = {}) {
+    return this.request("GET", `/v1/users/${segment(name)}`, { answer: "json" }, options);
+  }
+
+  changeUser(name, body, options = {}) {
+    return this.request("PATCH", `/v1/users/${segment(name)}`, { answer: "json", body }, options);
+  }
+
+  deleteUser(name, options = {}) {
+    return this.request("DELETE", `/v1/users/${segment(name)}`, { answer: "nothing" }, options);
+  }
+
+  inviteUser(name, options = {}) {
+    return this.request("POST", `/v1/users/${segment(name)}/invitation`, { answer: "json" }, options);
+  }
+
+  listUserSessions(name, options = {}) {
+    return this.request("GET", `/v1/users/${segment(name)}/sessions`, { answer: "json" }, options);
+  }
+
+  endUserSessions(name, options = {}) {
+    return this.request("DELETE", `/v1/users/${segment(name)}/sessions`, { answer: "nothing" }, options);
   }
 
   listWebhooks(options = {}) {

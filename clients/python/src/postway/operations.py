@@ -298,9 +298,10 @@ class Operations:
     ) -> types.AuditList:
         """Read the audit log (`GET /v1/audit`).
 
-        For the admin key. Every call that changed a tenant, key, account, batch, suppression, template,
-        recipient, signing key, webhook, mailbox, rule or contact, or removed messages, newest first. With
-        `format=jsonl`, or `Accept: application/x-ndjson`, the complete log is returned as JSON lines.
+        For the admin key and admins of all tenants. Every call that changed a tenant, user, key, account, batch,
+        suppression, template, recipient, signing key, webhook, mailbox, rule or contact, or removed messages,
+        newest first. With `format=jsonl`, or `Accept: application/x-ndjson`, the complete log is returned as JSON
+        lines.
 
         `tenant`: Only changes to this tenant. `format`: `json` (default), or `jsonl` for the complete log, one
         entry per line. `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to continue: the
@@ -323,6 +324,33 @@ class Operations:
     ) -> Iterator[types.AuditEntry]:
         """Everything that `list_audit` lists, fetched page by page; `limit` is the size of a page."""
         return self._each("/v1/audit", {"tenant": tenant, "format": format, "limit": limit})
+
+    def follow_audit(
+        self,
+        *,
+        after: Optional[int] = None,
+        limit: Optional[int] = None,
+        wait: Optional[int] = None,
+        format: Optional[Literal["json", "jsonl"]] = None,
+    ) -> types.AuditLineList:
+        """Follow the audit log (`GET /v1/audit/lines`).
+
+        For the admin key and admins of all tenants. The lines after a position, in the order in which they were
+        written, with their digests. With `wait`, an empty answer comes only after that many seconds. With
+        `format=jsonl`, or `Accept: application/x-ndjson`, all lines after the position are returned as JSON
+        lines.
+
+        `after`: The position of the last line that you have; from the first kept line when absent. `limit`: How
+        many, 1 to 500; 50 when absent. `wait`: How many seconds to wait for new lines, at most 30. `format`:
+        `json` (default), or `jsonl` for all lines that follow, one per line.
+        """
+        answered: types.AuditLineList = self._call(
+            "GET",
+            "/v1/audit/lines",
+            answer="json",
+            query={"after": after, "limit": limit, "wait": wait, "format": format},
+        )
+        return answered
 
     def list_batches(self, *, limit: Optional[int] = None, cursor: Optional[str] = None) -> types.BatchList:
         """List batches (`GET /v1/batches`).
@@ -2144,6 +2172,93 @@ class Operations:
         """
         answered: types.VerifiedToken = self._call("POST", "/v1/tokens/verify", answer="json", body=body)
         return answered
+
+    def list_users(self, *, limit: Optional[int] = None, cursor: Optional[str] = None) -> types.UserList:
+        """List users (`GET /v1/users`).
+
+        For admins: the users whose tenants are among your own, by name.
+
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to continue: the `next_cursor` of the
+        previous page.
+        """
+        answered: types.UserList = self._call(
+            "GET",
+            "/v1/users",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_users(self, *, limit: Optional[int] = None) -> Iterator[types.User]:
+        """Everything that `list_users` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/users", {"limit": limit})
+
+    def create_user(self, body: types.UserRequest) -> types.User:
+        """Create a user (`POST /v1/users`).
+
+        For admins, each for its own tenants. The user signs in at the provider, or with an invitation, which
+        `POST /v1/users/{name}/invitation` makes. 409 if the name is taken.
+        """
+        answered: types.User = self._call("POST", "/v1/users", answer="json", body=body)
+        return answered
+
+    def get_user(self, name: str) -> types.User:
+        """Show a user (`GET /v1/users/{name}`).
+
+        For admins: role, tenants, and the ways in which the user can sign in; never a secret.
+        """
+        answered: types.User = self._call("GET", f"/v1/users/{_segment(name)}", answer="json")
+        return answered
+
+    def change_user(self, name: str, body: types.UserRequest) -> types.User:
+        """Change a user (`PATCH /v1/users/{name}`).
+
+        Changes the given fields: here at once, on other nodes within seconds, also for sessions that go on. With
+        `version`, the change is made only if the user still has that version; 409 otherwise, and for the last
+        user who may do everything. Nobody changes their own role, tenants or rights: 403.
+        """
+        answered: types.User = self._call("PATCH", f"/v1/users/{_segment(name)}", answer="json", body=body)
+        return answered
+
+    def delete_user(self, name: str) -> None:
+        """Delete a user (`DELETE /v1/users/{name}`).
+
+        Its sessions end: here at once, on other nodes within seconds. The audit log and the histories of messages
+        keep its name. 409 for the last user who may do everything, 403 for yourself.
+        """
+        self._call("DELETE", f"/v1/users/{_segment(name)}", answer="nothing")
+
+    def invite_user(self, name: str) -> types.Invitation:
+        """Invite a user (`POST /v1/users/{name}/invitation`).
+
+        For admins. Whoever has the invitation sets a new password and authenticator app for the user, and ends
+        its sessions: pass it on in private. It works once and for seven days, and earlier ones stop working.
+        """
+        answered: types.Invitation = self._call(
+            "POST",
+            f"/v1/users/{_segment(name)}/invitation",
+            answer="json",
+        )
+        return answered
+
+    def list_user_sessions(self, name: str) -> types.UserSessionList:
+        """List a user's sessions (`GET /v1/users/{name}/sessions`).
+
+        For admins: where the user is signed in.
+        """
+        answered: types.UserSessionList = self._call(
+            "GET",
+            f"/v1/users/{_segment(name)}/sessions",
+            answer="json",
+        )
+        return answered
+
+    def end_user_sessions(self, name: str) -> None:
+        """End a user's sessions (`DELETE /v1/users/{name}/sessions`).
+
+        For admins: signs the user out everywhere, here at once, on other nodes within seconds.
+        """
+        self._call("DELETE", f"/v1/users/{_segment(name)}/sessions", answer="nothing")
 
     def list_webhooks(
         self,

@@ -192,6 +192,46 @@ AuditEntry = TypedDict(
 )
 """A management call."""
 
+AuditHead = TypedDict(
+    "AuditHead",
+    {
+        "position": "int",
+        "digest": "str",
+        "trimmed": "int",
+    },
+)
+"""Where the chain begins and ends."""
+
+AuditLine = TypedDict(
+    "AuditLine",
+    {
+        "position": "int",
+        "id": "str",
+        "at": "str",
+        "actor": "str",
+        "tenant": "NotRequired[Optional[str]]",
+        "action": "str",
+        "target": "str",
+        "request_id": "NotRequired[Optional[str]]",
+        "detail": "NotRequired[Optional[Dict[str, Any]]]",
+        "salt": "NotRequired[Optional[str]]",
+        "target_digest": "str",
+        "previous": "str",
+        "digest": "str",
+    },
+)
+"""A line of the audit log, with what is digested."""
+
+AuditLineList = TypedDict(
+    "AuditLineList",
+    {
+        "data": "List[AuditLine]",
+        "position": "int",
+        "head": "AuditHead",
+    },
+)
+"""Lines of the audit log."""
+
 AuditList = TypedDict(
     "AuditList",
     {
@@ -415,6 +455,26 @@ ContentRequest = TypedDict(
 )
 """Limits of composed mail."""
 
+DailyQuota = TypedDict(
+    "DailyQuota",
+    {
+        "messages": "NotRequired[Optional[int]]",
+        "bytes": "NotRequired[Optional[int]]",
+        "recipients": "NotRequired[Optional[int]]",
+    },
+)
+"""How much mail a tenant may hand over in a day of UTC."""
+
+DailyQuotaRequest = TypedDict(
+    "DailyQuotaRequest",
+    {
+        "messages": "NotRequired[Optional[int]]",
+        "bytes": "NotRequired[Optional[int]]",
+        "recipients": "NotRequired[Optional[int]]",
+    },
+)
+"""How much mail a tenant may hand over in a day of UTC."""
+
 Delivery = TypedDict(
     "Delivery",
     {
@@ -581,6 +641,7 @@ Explanation = TypedDict(
         "gates": "List[Gate]",
         "next_at": "NotRequired[Optional[str]]",
         "route": "NotRequired[Optional[MessageRoute]]",
+        "acted": "NotRequired[Optional[OperatorAct]]",
     },
 )
 """Why a message is where it is."""
@@ -782,16 +843,28 @@ InboundSummary = TypedDict(
 )
 """An inbound mail, as in lists."""
 
+Invitation = TypedDict(
+    "Invitation",
+    {
+        "user": "str",
+        "invitation": "str",
+        "path": "str",
+        "expires_at": "str",
+    },
+)
+"""An invitation, shown only once."""
+
 Key = TypedDict(
     "Key",
     {
         "id": "str",
         "prefix": "str",
         "name": "str",
-        "scopes": 'List[Literal["send", "read", "manage"]]',
+        "scopes": 'List[Literal["send", "read", "manage", "read:content"]]',
         "allow_ips": "List[str]",
         "allowed_senders": "List[str]",
         "allowed_recipients": "List[str]",
+        "created_by": "NotRequired[Optional[str]]",
         "created_at": "str",
         "expires_at": "NotRequired[Optional[str]]",
         "last_used_at": "NotRequired[Optional[str]]",
@@ -813,7 +886,7 @@ KeyRequest = TypedDict(
     "KeyRequest",
     {
         "name": "NotRequired[Optional[str]]",
-        "scopes": 'NotRequired[List[Literal["send", "read", "manage"]]]',
+        "scopes": 'NotRequired[List[Literal["send", "read", "manage", "read:content"]]]',
         "expires_at": "NotRequired[Optional[str]]",
         "allow_ips": "NotRequired[Optional[List[str]]]",
         "allowed_senders": "NotRequired[Optional[List[str]]]",
@@ -1229,10 +1302,11 @@ NewKeyView = TypedDict(
         "id": "str",
         "prefix": "str",
         "name": "str",
-        "scopes": 'List[Literal["send", "read", "manage"]]',
+        "scopes": 'List[Literal["send", "read", "manage", "read:content"]]',
         "allow_ips": "List[str]",
         "allowed_senders": "List[str]",
         "allowed_recipients": "List[str]",
+        "created_by": "NotRequired[Optional[str]]",
         "created_at": "str",
         "expires_at": "NotRequired[Optional[str]]",
         "last_used_at": "NotRequired[Optional[str]]",
@@ -1327,6 +1401,16 @@ OpenCircuit = TypedDict(
 )
 """An account with an open circuit."""
 
+OperatorAct = TypedDict(
+    "OperatorAct",
+    {
+        "actor": "NotRequired[Optional[str]]",
+        "at": "str",
+        "type": "str",
+    },
+)
+"""What an operator last did to a message."""
+
 OutboxSource = TypedDict(
     "OutboxSource",
     {
@@ -1372,6 +1456,7 @@ Overview = TypedDict(
         "domains": "List[DomainUnsound]",
         "mailboxes": "List[MailboxBehind]",
         "subscribers": "List[SubscriberBehind]",
+        "quota": "NotRequired[Optional[QuotaUse]]",
         "nodes": "List[Node]",
         "last_hour": "List[Minute]",
     },
@@ -1476,6 +1561,27 @@ ProviderHookWithToken = TypedDict(
     },
 )
 """A hook with what is shown only once."""
+
+QuotaBound = TypedDict(
+    "QuotaBound",
+    {
+        "used": "int",
+        "of": "int",
+    },
+)
+"""A bound of a daily quota."""
+
+QuotaUse = TypedDict(
+    "QuotaUse",
+    {
+        "messages": "NotRequired[Optional[QuotaBound]]",
+        "bytes": "NotRequired[Optional[QuotaBound]]",
+        "recipients": "NotRequired[Optional[QuotaBound]]",
+        "warning_percent": "int",
+        "renewed_at": "str",
+    },
+)
+"""How much of a daily quota is used. What nodes have reserved for themselves counts, up to a hundredth each."""
 
 Receipt = TypedDict(
     "Receipt",
@@ -1713,6 +1819,7 @@ Rotation = TypedDict(
         "mailboxes": "int",
         "hooks": "int",
         "tokens": "int",
+        "users": "int",
         "unreadable": "List[str]",
         "busy": "List[str]",
     },
@@ -2257,6 +2364,8 @@ Tenant = TypedDict(
         "allowed_senders": "List[str]",
         "bind_reply_to": "bool",
         "virus_policy": 'Literal["open", "closed", "off"]',
+        "daily_quota": "DailyQuota",
+        "guard_content": "bool",
         "version": "int",
         "created_at": "str",
         "updated_at": "str",
@@ -2299,6 +2408,8 @@ TenantRequest = TypedDict(
         "allowed_senders": "NotRequired[Optional[List[str]]]",
         "bind_reply_to": "NotRequired[Optional[bool]]",
         "virus_policy": 'NotRequired[Optional[Literal["open", "closed", "off"]]]',
+        "daily_quota": "NotRequired[Optional[DailyQuotaRequest]]",
+        "guard_content": "NotRequired[Optional[bool]]",
         "version": "NotRequired[Optional[int]]",
         "suspended": "NotRequired[bool]",
         "suspended_since": "NotRequired[Optional[str]]",
@@ -2396,6 +2507,83 @@ Used = TypedDict(
     },
 )
 """What counts against the limits now; null if there is no such limit."""
+
+User = TypedDict(
+    "User",
+    {
+        "name": "str",
+        "display_name": "str",
+        "email": "NotRequired[Optional[str]]",
+        "role": 'Literal["viewer", "operator", "manager", "admin"]',
+        "tenants": "NotRequired[Optional[List[str]]]",
+        "read_content": "bool",
+        "issuer": "NotRequired[Optional[str]]",
+        "subject": "NotRequired[Optional[str]]",
+        "has_password": "bool",
+        "recovery_codes": "int",
+        "passkeys": "int",
+        "disabled_at": "NotRequired[Optional[str]]",
+        "version": "int",
+        "created_at": "str",
+        "updated_at": "str",
+    },
+)
+"""A person who operates the gateway."""
+
+UserList = TypedDict(
+    "UserList",
+    {
+        "data": "List[User]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A page of users."""
+
+UserRequest = TypedDict(
+    "UserRequest",
+    {
+        "name": "NotRequired[Optional[str]]",
+        "display_name": "NotRequired[Optional[str]]",
+        "email": "NotRequired[Optional[str]]",
+        "role": 'NotRequired[Literal["viewer", "operator", "manager", "admin"]]',
+        "tenants": "NotRequired[Optional[List[str]]]",
+        "read_content": "NotRequired[Optional[bool]]",
+        "disabled": "NotRequired[Optional[bool]]",
+        "version": "NotRequired[Optional[int]]",
+        "issuer": "NotRequired[Optional[str]]",
+        "subject": "NotRequired[Optional[str]]",
+        "has_password": "NotRequired[bool]",
+        "recovery_codes": "NotRequired[int]",
+        "passkeys": "NotRequired[int]",
+        "disabled_at": "NotRequired[Optional[str]]",
+        "created_at": "NotRequired[str]",
+        "updated_at": "NotRequired[str]",
+    },
+)
+"""A user to create or change. Unknown fields are refused."""
+
+UserSession = TypedDict(
+    "UserSession",
+    {
+        "id": "str",
+        "began_at": "str",
+        "ends_at": "str",
+        "seen_at": "str",
+        "way": "str",
+        "address": "NotRequired[Optional[str]]",
+        "agent": "NotRequired[Optional[str]]",
+        "current": "bool",
+    },
+)
+"""A browser in which a user is signed in."""
+
+UserSessionList = TypedDict(
+    "UserSessionList",
+    {
+        "data": "List[UserSession]",
+    },
+)
+"""The sessions of a user."""
 
 VerifiedToken = TypedDict(
     "VerifiedToken",
