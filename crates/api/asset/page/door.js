@@ -93,9 +93,8 @@ function Invitation({ invitation, done }) {
     <p>Welcome, <strong>${offered.user}</strong>.</p>
     ${canUsePasskeys() &&
       html`<p>With a passkey, the finger, face or PIN of your device signs you in, and nothing has to be typed.</p>
-        <${PasskeyButton} kind="primary" use=${byPasskey}>Use a passkey<//>
-        <p>Or have a password and an authenticator app.</p>`}
-    <p>Add this secret to an authenticator app, and choose a password.</p>
+        <${PasskeyButton} kind="primary" use=${byPasskey}>Use a passkey<//>`}
+    <p>${canUsePasskeys() ? "Or add" : "Add"} this secret to an authenticator app, and choose a password.</p>
     <p class="secret"><code>${offered.secret}</code><${Copy} text=${offered.secret} /></p>
     <p class="small"><a href=${offered.otpauth_url}>Open in the app of this device</a></p>
     <${Form} passing fields=${fields} action="Begin" onSubmit=${submit} />

@@ -19,7 +19,8 @@ use std::sync::Arc;
 use aws_lc_rs::digest;
 use bytes::Bytes;
 use postway_domain::{
-    Clock, HookProvider, KeyDigest, MessageUid, ProviderHook, Time,
+    Clock, HookProvider, KeyDigest, ProviderHook, Time,
+    id::RisingUids,
     secret::{SealedSecret, SecretError, SecretKey},
 };
 use postway_net::http::HttpClient;
@@ -163,8 +164,10 @@ impl HookDoor {
             ])
         };
         let once = split.once.map(|token| of_hook("once", &token));
+        // A provider lists what happened in its order, within one millisecond of ours.
+        let uids = RisingUids::default();
         let events = split.events.into_iter().map(|event| NewProviderEvent {
-            uid: MessageUid::new(now, &mut rand::rng()),
+            uid: uids.next(now, &mut rand::rng()),
             digest: of_hook("event", &event.identity),
             once,
             raw: Bytes::from(event.raw),

@@ -8,6 +8,7 @@ mod hook;
 mod inbound;
 mod node;
 mod people;
+mod preparation;
 mod report;
 mod route;
 mod stream;
@@ -28,6 +29,7 @@ pub use hook::HookStore;
 pub use inbound::InboundStore;
 pub use node::NodeStore;
 pub use people::PeopleStore;
+pub use preparation::{BlobNameStore, PreparationStore};
 pub use report::{ReportStore, RetentionStore};
 pub use route::RouteStore;
 pub use stream::StreamStore;
@@ -38,9 +40,8 @@ use crate::{
         Acceptance, AccountGate, AccountKey, AttemptDialogue, AuditEntry, BatchRecord, BlobName,
         ChangeResult, ClaimRequest, ClaimedMessage, DedupKind, DirectoryChange, DomainCheckRecord, FileLink,
         LimitUse, MessageBrief, MessageChange, MessageCount, MessageFilter, MessageKey, MessagePage,
-        MessageRecord, MessageSummary, NewMessage, OpenCircuit, PreparationState, PrepareRequest, QueueState,
-        QueueStats, QuotaUse, SendingRate, StalledMessage, StoreSpace, StoredBody, SuppressionRecord,
-        SuspensionRecord, ToPrepare, WireCommit,
+        MessageRecord, MessageSummary, NewMessage, OpenCircuit, QueueState, QueueStats, QuotaUse,
+        SendingRate, StalledMessage, StoreSpace, StoredBody, SuppressionRecord, SuspensionRecord, WireCommit,
     },
     sql::durability::DurabilityRisk,
 };
@@ -108,35 +109,6 @@ pub trait WorkStore: Send + Sync {
     /// The accounts that may have new work since the last call. A hint: polling [`WorkStore::queue_state`] is
     /// the guarantee.
     async fn woken(&self) -> Vec<AccountKey>;
-}
-
-/// What preparation uses: messages that need something from elsewhere before they can be composed. They start
-/// as `accepted`; the result is written with [`WorkStore::apply`].
-#[async_trait]
-pub trait PreparationStore: Send + Sync {
-    /// The tenants whose messages wait to be prepared.
-    async fn preparation_state(&self, now: Time) -> Result<PreparationState, StoreError>;
-
-    /// Leases messages that wait to be prepared, the longest waiting first; they become `validating`.
-    async fn claim_preparation(&self, request: PrepareRequest) -> Result<Vec<ToPrepare>, StoreError>;
-
-    /// Waits until there may be something new to prepare. A hint.
-    async fn preparation_woken(&self);
-}
-
-/// The names of blobs. [`crate::blob::BlobStorage`] stores the bytes.
-#[async_trait]
-pub trait BlobNameStore: Send + Sync {
-    /// The name under which to store a blob. It is safe from deletion for an hour from `now`, and after that
-    /// while something refers to it. Called before the bytes are written.
-    async fn reserve_blob(&self, digest: [u8; 32], size: u64, now: Time) -> Result<BlobName, StoreError>;
-
-    /// Condemns blobs that nothing refers to and that were reserved before `before`, and returns them. Their
-    /// bytes are to be deleted, and their names are not given out any more.
-    async fn condemn_blobs(&self, before: Time, limit: u32) -> Result<Vec<BlobName>, StoreError>;
-
-    /// Removes the names of blobs whose bytes were deleted.
-    async fn forget_blobs(&self, gone: &[BlobName]) -> Result<(), StoreError>;
 }
 
 /// What messages are composed with: templates, known recipients, signing keys, links.
