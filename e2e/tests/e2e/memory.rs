@@ -1,5 +1,7 @@
-//! Two tenants do all they can to use up the memory, at once; the process stays below its ceiling, and a
-//! third one's mail goes.
+//! Two tenants do all they can to use up the memory, at once, and strangers with them; the process stays below
+//! its ceiling, and a third one's mail goes.
+
+mod ways_in;
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -22,9 +24,11 @@ use tokio::{
     time::{Instant, timeout},
 };
 
+use self::ways_in::NewerWaysIn;
+
 const MIB: usize = 1024 * 1024;
-/// What the process may take, as the guide says: with the SMTP listener and mailboxes.
-const CEILING: u64 = (1024 + 384) * MIB as u64;
+/// What the process may take, as the guide says: with the SMTP listener, mailboxes and the reception.
+const CEILING: u64 = (1024 + 384 + 128) * MIB as u64;
 /// How long the attack lasts.
 const ATTACK: Duration = Duration::from_secs(12);
 /// What a process may take that neither listens for SMTP nor watches mailboxes, as the guide says.
@@ -115,6 +119,9 @@ fn bodies(source: &HttpSource) -> Vec<(&'static str, usize, String)> {
         ("/v1/suppressions/import?format=jsonl", 2, zeros(15 * MIB)),
         ("/v1/suppressions/import?format=csv", 2, ",".repeat(15 * MIB)),
         ("/v1/webhooks", 4, format!("{{\"x\":{}}}", zeros(MIB - 16))),
+        ("/v1/bulk-actions", 2, format!("{{\"filter\":{}}}", zeros(MIB - 16))),
+        ("/v1/routes/try", 2, format!("{{\"tags\":{}}}", zeros(MIB - 16))),
+        ("/v1/users", 2, format!("{{\"tenants\":{}}}", zeros(MIB - 16))),
         ("/v1/messages?dry_run=true", 20, file("/stalled").to_string()),
         ("/v1/messages?dry_run=true", 8, file("/endless").to_string()),
         ("/v1/messages", 4, file("/endless").to_string()),
@@ -196,12 +203,15 @@ async fn the_process_stays_below_its_ceiling_whatever_is_asked_of_it() -> anyhow
     let (sink, source) = (SmtpSink::start().await, HttpSource::start().await);
     source.serve("/stalled", SourceReply::Stalled { declared: 90 << 20, body: vec![b'x'; 8 * MIB] });
     source.serve("/endless", SourceReply::Endless);
-    let mut gateway = Gateway::start_with(&[
+    let folder = tempfile::tempdir()?;
+    let ways_in = ways_in::open(folder.path())?;
+    let mut env = vec![
         ALLOW_LOOPBACK,
         ("POSTWAY_SMTP_LISTEN", "127.0.0.1:0"),
         ("POSTWAY_PUBLIC_URL", "https://mail.example.com"),
-    ])
-    .await?;
+    ];
+    env.extend(ways_in.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    let mut gateway = Gateway::start_with(&env).await?;
     gateway.relay_to(sink.port()).await?;
     let dovecot = Dovecot::start();
     let mut stored = Vec::new();
@@ -209,6 +219,7 @@ async fn the_process_stays_below_its_ceiling_whatever_is_asked_of_it() -> anyhow
         stored.push(settle(&gateway, tenant).await?);
         watch(&gateway, &dovecot, tenant).await?;
     }
+    let ways_in = NewerWaysIn::prepare(&gateway).await?;
     let api: SocketAddr = gateway.url().trim_start_matches("http://").parse()?;
     const SMTP: &str = "taking mail over SMTP address=";
     let smtp: SocketAddr = eventually("a word of where it takes mail", async || {
@@ -261,6 +272,7 @@ async fn the_process_stays_below_its_ceiling_whatever_is_asked_of_it() -> anyhow
         lingering.spawn(linger(from, api, head.clone(), until));
         lingering.spawn(linger(from, smtp, line.clone(), until));
     }
+    ways_in.attack(&mut lingering, until)?;
 
     // In the midst of it, somebody sends a mail.
     let mut sent = 0;
@@ -275,8 +287,8 @@ async fn the_process_stays_below_its_ceiling_whatever_is_asked_of_it() -> anyhow
     // What came into the mailboxes was sent on, whole where it has too much text.
     for tenant in ATTACKERS {
         eventually("the mail of the mailbox to be sent on", async || {
-            let request =
-                gateway.request(Method::GET, "/v1/inbound?status=routed").header("x-tenant", tenant);
+            let path = "/v1/inbound?status=routed&mailbox=desk";
+            let request = gateway.request(Method::GET, path).header("x-tenant", tenant);
             let routed: Value = request.send().await?.json().await?;
             Ok((routed["data"].as_array().is_some_and(|mails| mails.len() == 6)).then_some(()))
         })

@@ -111,3 +111,26 @@ async fn a_check_needs_the_scope_manage() {
         .body(axum::body::Body::empty());
     api.ask(request.unwrap()).await.refused(403, "forbidden");
 }
+
+/// Whose name servers never answer waits alone.
+#[tokio::test(start_paused = true)]
+async fn a_tenant_whose_dns_is_silent_keeps_no_other_from_checking() {
+    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+    let api = Api::start().await;
+    let theirs = api.key("other", json!({"scopes": ["manage"]})).await;
+    let asked = (0..8).map(|_| {
+        let ask = api.post("/v1/domains/silent.example/check", json!({}));
+        async { tokio::time::timeout(PATIENCE, ask).await.ok() }
+    });
+    let other = async {
+        tokio::time::sleep(PATIENCE / 2).await;
+        api.as_key(&theirs, "POST", "/v1/domains/shop.example/check", "").await
+    };
+    let (answers, other) = tokio::join!(futures::future::join_all(asked), other);
+    other.ok(200);
+    let answered: Vec<_> = answers.into_iter().flatten().collect();
+    assert_eq!(answered.len(), 6, "two wait for DNS, and nobody else does in vain");
+    for answer in answered {
+        answer.refused(503, "unavailable");
+    }
+}

@@ -115,6 +115,26 @@ async fn bodies_find_no_room_where_answers_have_taken_it() {
     }
 }
 
+#[tokio::test]
+async fn what_a_hook_takes_of_the_memory_is_its_tenants() {
+    let api = Api::start().await;
+    let uid = large(&api).await;
+    api.post("/v1/accounts", json!({"id": "relay", "host": "h.example"})).await.ok(201);
+    let made = api.put("/v1/accounts/relay/hook", json!({"provider": "postmark"})).await.ok(201);
+    let pair = format!("postway:{}", made["secret"].as_str().unwrap());
+    let report = async || {
+        let event = format!("{{\"RecordType\":\"Open\",\"x\":\"{}\"}}", "x".repeat(400_000));
+        let request = Request::post(made["url"].as_str().unwrap())
+            .header("authorization", format!("Basic {}", BASE64_STANDARD.encode(&pair)));
+        api.ask(request.body(event.into()).unwrap()).await.status.as_u16()
+    };
+    assert_eq!(report().await, 200);
+    let answers = fill(&api, &format!("/v1/messages/{uid}/raw")).await;
+    assert_eq!(report().await, 503, "its tenant has taken its part");
+    drop(answers);
+    assert_eq!(report().await, 200);
+}
+
 fn zeros(count: usize) -> String {
     format!("[{}0]", "0,".repeat(count - 1))
 }

@@ -29,6 +29,8 @@ use crate::crash::crash_point;
 
 /// The most events that are leased at once.
 const AT_ONCE_MAX: u32 = 512;
+/// The most bytes of JSON that they have together. What they say takes several times as much.
+const AT_ONCE_BYTES_MAX: u32 = 4 * 1024 * 1024;
 /// The duration of a lease.
 const LEASE: Duration = Duration::from_secs(5 * 60);
 /// How long a message is searched for.
@@ -108,8 +110,8 @@ impl ProviderEventProcessor {
         }
         let token = LeaseToken::new(&mut rand::rng());
         let lease = LeaseGrant { incarnation: *incarnation, token, until: now.plus(LEASE) };
-        let events =
-            store.claim_provider_events(ProviderEventClaim { lease, now, limit: AT_ONCE_MAX }).await?;
+        let claim = ProviderEventClaim { lease, now, limit: AT_ONCE_MAX, bytes_max: AT_ONCE_BYTES_MAX };
+        let events = store.claim_provider_events(claim).await?;
         if events.is_empty() {
             return Ok(*poll);
         }

@@ -89,7 +89,8 @@ async fn report(store: &Shared, key: &AccountKey, events: &[Value]) {
 
 /// Processes what is due.
 async fn work(store: &Shared, token: i64, ms: i64) -> Vec<ProviderEventState> {
-    let claim = ProviderEventClaim { lease: lease(token, at(ms)), now: at(ms), limit: 99 };
+    let claim =
+        ProviderEventClaim { lease: lease(token, at(ms)), now: at(ms), limit: 99, bytes_max: u32::MAX };
     let events = store.claim_provider_events(claim).await.unwrap();
     let done = process(&**store, &events, LeaseToken::from_i64(token), at(ms)).await.unwrap();
     let states = done.iter().map(|one| one.to).collect();
@@ -214,7 +215,7 @@ async fn a_reader_who_unsubscribes_at_the_provider_leaves_what_the_message_was()
     direct(&store, DirectoryChange::CreateStream(streams::stream("news"))).await;
     let uid = send(&store, Sample::new(2).to("bob@example.org").batch("news"), "p-2").await;
     report(&store, &sample::relay(), &[left("p-2", "bob@example.org")]).await;
-    let claim = ProviderEventClaim { lease: lease(2, at(50)), now: at(50), limit: 9 };
+    let claim = ProviderEventClaim { lease: lease(2, at(50)), now: at(50), limit: 9, bytes_max: u32::MAX };
     let events = store.claim_provider_events(claim).await.unwrap();
     // The process dies after the decision and before the outcome of the event.
     process(&*store, &events, LeaseToken::from_i64(2), at(50)).await.unwrap();
@@ -235,7 +236,8 @@ async fn an_event_that_kills_its_process_is_set_aside() {
     report(&store, &sample::relay(), &[bounce("p-1")]).await;
     let mut ms = 50;
     for token in 1..=LOST_LEASES_MAX + 1 {
-        let claim = ProviderEventClaim { lease: lease(token, at(ms)), now: at(ms), limit: 9 };
+        let claim =
+            ProviderEventClaim { lease: lease(token, at(ms)), now: at(ms), limit: 9, bytes_max: u32::MAX };
         assert_eq!(store.claim_provider_events(claim).await.unwrap().len(), 1);
         assert_eq!(store.reclaim_provider_events(&[], at(ms), 9).await.unwrap(), 1);
         ms += 60_000;

@@ -6,7 +6,7 @@
 //!
 //! [ADR 36]: ../../../../docs/adr/0036-reception.md
 
-use std::{fmt::Write as _, net::SocketAddr, time::Duration};
+use std::{fmt::Write as _, net::SocketAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use mail_auth::{
@@ -20,6 +20,7 @@ use mail_auth::{
 };
 use postway_intake::smtp::ReceptionMail;
 use tokio::sync::Semaphore;
+use tokio_util::task::AbortOnDropHandle;
 
 /// How long the check of one mail may take, with all its look-ups.
 const CHECK_MAX: Duration = Duration::from_secs(15);
@@ -68,7 +69,7 @@ pub trait SenderCheck: Send + Sync {
 pub struct SystemSenderCheck {
     authenticator: MessageAuthenticator,
     name: String,
-    places: Semaphore,
+    places: Arc<Semaphore>,
 }
 
 impl SystemSenderCheck {
@@ -87,7 +88,7 @@ impl SystemSenderCheck {
         };
         (options.timeout, options.attempts) = (LOOK_UP_MAX, 2);
         let authenticator = MessageAuthenticator::new(config, options).map_err(|error| error.to_string())?;
-        Ok(Self { authenticator, name: name.to_owned(), places: Semaphore::new(AT_ONCE_MAX) })
+        Ok(Self { authenticator, name: name.to_owned(), places: Arc::new(Semaphore::new(AT_ONCE_MAX)) })
     }
 
     async fn verify(authenticator: MessageAuthenticator, name: String, mail: SenderFacts) -> SenderVerdict {
@@ -146,9 +147,15 @@ impl SenderCheck for SystemSenderCheck {
             is_to_be_refused: false,
         };
         let check = async {
-            let _place = self.places.acquire().await;
-            // A task of its own, so that a fault in it costs this result and no session.
-            tokio::spawn(Self::verify(self.authenticator.clone(), self.name.clone(), facts)).await
+            let place = self.places.clone().acquire_owned().await;
+            let verify = Self::verify(self.authenticator.clone(), self.name.clone(), facts);
+            // A task of its own, so that a fault in it costs this result and no session. It ends with its time:
+            // the mail that it holds is counted by its session, which does not wait any longer.
+            let task = tokio::spawn(async move {
+                let _place = place;
+                verify.await
+            });
+            AbortOnDropHandle::new(task).await
         };
         match tokio::time::timeout(CHECK_MAX, check).await {
             Ok(Ok(verdict)) => verdict,
@@ -234,6 +241,44 @@ mod tests {
             "Authentication-Results: mx.example.net;\r\n\tspf=none smtp.mailfrom=a.exampledmarcpassX:y\r\n";
         assert_eq!(field, expected);
         assert_eq!(SenderVerdict::default().field(""), "Authentication-Results: unknown; none\r\n");
+    }
+
+    /// Each signature needs a look-up. The session does not wait for all of them, and nothing of the mail is
+    /// held beyond that.
+    #[tokio::test(start_paused = true)]
+    async fn a_name_server_that_never_answers_ends_the_check_and_gives_the_mail_back() {
+        let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let check = SystemSenderCheck::new("mx.example.net", Some(silent.local_addr().unwrap())).unwrap();
+        let signature = |nth: usize| {
+            format!(
+                "DKIM-Signature: v=1; a=rsa-sha256; c=simple/simple; d=d{nth}.example; s=s; h=from;\r\n \
+                 bh=47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=; b=AAAA\r\n"
+            )
+        };
+        let head: String = (0..SIGNATURES_MAX).map(signature).collect();
+        let body = bytes::Bytes::from(format!("{head}From: a@d.example\r\n\r\nHi.\r\n"));
+        let mail = ReceptionMail {
+            client: postway_intake::smtp::ReceptionClient {
+                peer: "192.0.2.1".parse().unwrap(),
+                greeted_as: "mx.example.org".to_owned(),
+                secure: false,
+                session: "s".to_owned(),
+            },
+            from: Some("a@d.example".parse().unwrap()),
+            to: Vec::new(),
+            smtputf8: false,
+            body,
+            number: 1,
+        };
+        let began = tokio::time::Instant::now();
+        let verdict = check.check(&mail).await;
+        assert_eq!(verdict.results, ["spf=temperror", "dkim=temperror", "dmarc=temperror"]);
+        assert!(!verdict.is_to_be_refused && began.elapsed() <= CHECK_MAX);
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert!(mail.body.is_unique(), "the mail is still held");
+        assert_eq!(check.places.available_permits(), AT_ONCE_MAX);
     }
 
     #[test]

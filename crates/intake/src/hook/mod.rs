@@ -10,6 +10,8 @@
 //! What an event says is not read here: `postway-inbound` processes it later.
 
 mod certificate;
+#[cfg(test)]
+mod fuzz;
 mod proof;
 mod sns;
 mod split;

@@ -12,7 +12,7 @@ use postway_domain::EmailAddress;
 
 use super::{
     conversation::{SmtpConversation, SubmittedMail},
-    reply::SubmissionReply,
+    reply::{NO_ROOM, SubmissionReply},
 };
 
 /// The client of a session.
@@ -77,15 +77,19 @@ pub(super) fn client(
     }
 }
 
-/// Hands a complete mail to the desk. Its share of the memory is held until the mail is kept.
+/// Hands a complete mail to the desk. Its share of the memory is held until the mail is kept. The mail counts
+/// twice, because the desk writes fields above it.
 pub(super) async fn keep(
     desk: &dyn ReceptionDesk,
     client: ReceptionClient,
     submission: SubmittedMail,
 ) -> SubmissionReply {
-    let SubmittedMail { envelope, body, number, share } = submission;
+    let SubmittedMail { envelope, body, number, mut share } = submission;
     let (from, to, smtputf8) = (envelope.from, envelope.to, envelope.smtputf8);
-    let reply = desk.keep(ReceptionMail { client, from, to, smtputf8, body, number }).await;
+    let reply = match share.cover(2 * body.len()) {
+        true => desk.keep(ReceptionMail { client, from, to, smtputf8, body, number }).await,
+        false => NO_ROOM,
+    };
     drop(share);
     let outcome = match reply.code {
         ..300 => "accepted",

@@ -7,6 +7,10 @@ use crate::refusal::{FieldFault, Refusal};
 /// The most bytes of text in one reply; it may quote what the author of a mail wrote.
 const TEXT_BYTES_MAX: usize = 400;
 
+/// The memory for mail that is coming in is used up.
+pub(super) const NO_ROOM: SubmissionReply =
+    SubmissionReply::new(452, "4.3.1", "too much mail is coming in at once: try again later");
+
 /// A reply of one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubmissionReply {

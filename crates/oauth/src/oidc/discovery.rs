@@ -108,7 +108,7 @@ impl KnownProvider {
 
 /// The key with the header's id; without an id, the only key there is. Never a symmetric one, nor one for
 /// encryption.
-fn choose<'k>(keys: &'k JwkSet, header: &Header) -> Option<&'k Jwk> {
+pub(super) fn choose<'k>(keys: &'k JwkSet, header: &Header) -> Option<&'k Jwk> {
     let signs = |key: &&Jwk| {
         !matches!(key.algorithm, AlgorithmParameters::OctetKey(_) | AlgorithmParameters::Other(_))
             && !matches!(key.common.public_key_use, Some(PublicKeyUse::Encryption))
@@ -138,7 +138,7 @@ async fn read_document(http: &HttpClient, issuer: &str) -> Result<ProviderDocume
 }
 
 /// An address of the provider: with TLS, unless the issuer itself is named without.
-fn checked(address: &str, issuer: &str) -> Result<Url, OidcError> {
+pub(super) fn checked(address: &str, issuer: &str) -> Result<Url, OidcError> {
     let url = parse_url(address).map_err(|error| OidcError::Unavailable(error.to_string()))?;
     match url.scheme() == "https" || issuer.starts_with("http://") {
         true => Ok(url),

@@ -8,6 +8,8 @@
 //! the provider's own words where it gave some, and no token.
 
 mod discovery;
+#[cfg(test)]
+mod fuzz;
 mod id_token;
 
 use std::{fmt, sync::Arc, time::Instant};

@@ -27,6 +27,7 @@ pub async fn bind(
     if reception.listen.is_none() {
         return Ok(None);
     }
+    let smtp_defaults = SmtpConfig::new(&smtp.ehlo_name);
     let listener = SmtpListener::bind(SmtpConfig {
         listen: reception.listen,
         certificate,
@@ -36,7 +37,12 @@ pub async fn bind(
         recipients_max: reception.max_recipients,
         proxy_networks: smtp.proxy_networks.clone(),
         greeting_delay: reception.greeting_delay,
-        ..SmtpConfig::new(&smtp.ehlo_name)
+        // A mail counts twice while it is stored, and the largest must not have to wait until it is alone.
+        in_flight_bytes_max: reception
+            .max_mail_bytes
+            .saturating_mul(4)
+            .max(smtp_defaults.in_flight_bytes_max),
+        ..smtp_defaults
     });
     let listener = listener.await.context("cannot receive mail from other servers (reception.listen)")?;
     if let Some(address) = listener.address() {

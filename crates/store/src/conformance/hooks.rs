@@ -17,7 +17,7 @@ use super::{
 use crate::record::{
     AccountKey, AttemptEnd, ChangeResult, DirectoryChange, MessageChange, MessageFinding, NewProviderEvent,
     ProviderEventBatch, ProviderEventClaim, ProviderEventFilter, ProviderEventResult, ProviderEventToProcess,
-    SentThrough,
+    SHOWN_EVENT_BYTES_MAX, SentThrough,
 };
 
 /// The hook of an account whose token has this digest.
@@ -55,7 +55,17 @@ async fn report(store: &Shared, key: &AccountKey, events: Vec<NewProviderEvent>)
 }
 
 async fn take(store: &Shared, token: i64, ms: i64, limit: u32) -> Vec<ProviderEventToProcess> {
-    let claim = ProviderEventClaim { lease: lease(token, at(ms)), now: at(ms), limit };
+    take_within(store, token, ms, limit, u32::MAX).await
+}
+
+async fn take_within(
+    store: &Shared,
+    token: i64,
+    ms: i64,
+    limit: u32,
+    bytes_max: u32,
+) -> Vec<ProviderEventToProcess> {
+    let claim = ProviderEventClaim { lease: lease(token, at(ms)), now: at(ms), limit, bytes_max };
     store.claim_provider_events(claim).await.unwrap()
 }
 
@@ -159,6 +169,33 @@ pub async fn events_are_leased_in_equal_parts_and_once(store: &Shared) {
     uids.sort();
     uids.dedup();
     assert_eq!(uids.len(), leased);
+}
+
+/// A claim has no more bytes than it may, of which the tenants have equal parts; but an event that alone is
+/// larger is leased all the same. A list leaves the longest out.
+pub async fn events_are_leased_within_a_number_of_bytes(store: &Shared) {
+    const LARGE: usize = SHOWN_EVENT_BYTES_MAX + 1;
+    let (ours, theirs) = (sample::relay(), key(OTHER_TENANT, ACCOUNT));
+    put(store, &hook(&ours, 1), None).await;
+    put(store, &hook(&theirs, 2), None).await;
+    let large = |n: u8| NewProviderEvent { raw: vec![b'x'; LARGE].into(), ..event(n) };
+    report(store, &ours, (0..6).map(large).collect()).await;
+    report(store, &theirs, (100..110).map(event).collect()).await;
+    let bytes_max = u32::try_from(3 * LARGE).unwrap();
+    let taken = take_within(store, 1, 5, 99, bytes_max).await;
+    let of = |key: &AccountKey| taken.iter().filter(|one| one.key == *key).count();
+    assert_eq!((of(&ours), of(&theirs)), (2, 10), "what is small goes beside what is large");
+    assert!(taken.iter().map(|one| one.raw.len()).sum::<usize>() <= 3 * LARGE);
+    assert!(taken.iter().all(|one| !one.raw.is_empty()), "each has its JSON");
+    let alone = take_within(store, 2, 5, 99, 10).await;
+    assert_eq!(alone.iter().map(|one| one.raw.len()).collect::<Vec<_>>(), [LARGE]);
+    assert_eq!(take(store, 3, 5, 99).await.len(), 3);
+    let filter = ProviderEventFilter { key: ours.clone(), state: None };
+    let listed = store.provider_events(&filter, None, 99).await.unwrap();
+    assert_eq!((listed.len(), listed.iter().all(|one| one.raw.is_empty())), (6, true));
+    report(store, &ours, vec![NewProviderEvent { raw: vec![b'x'; LARGE - 1].into(), ..event(50) }]).await;
+    let listed = store.provider_events(&filter, None, 99).await.unwrap();
+    assert_eq!(listed.iter().map(|one| one.raw.len()).max(), Some(SHOWN_EVENT_BYTES_MAX));
 }
 
 /// With event, outcome and suppression, in one write, under the fence of the lease.

@@ -25,6 +25,7 @@ macro_rules! inbound_conformance_tests {
                 a_hook_is_found_by_its_token
                 an_event_is_stored_once
                 events_are_leased_in_equal_parts_and_once
+                events_are_leased_within_a_number_of_bytes
                 what_an_event_says_is_written_with_it
                 an_event_whose_process_died_comes_back_alone
                 what_sent_a_message_is_found_by_either_id

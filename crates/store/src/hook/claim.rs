@@ -1,5 +1,8 @@
 //! Leasing reported events: hooks share the capacity, and an event whose process died is leased alone, so
 //! that another death is certainly its own.
+//!
+//! The capacity is a number of events and of bytes. Only the sizes are read while events are chosen, and the
+//! JSON of the chosen ones afterwards, so that a claim takes no more memory than it may.
 
 use std::collections::{HashMap, HashSet};
 
@@ -32,7 +35,7 @@ const HEADS: SqlText = SqlText::or_mysql(
 macro_rules! due {
     ($from:literal, $end:literal) => {
         concat!(
-            "SELECT uid, provider, raw, tries, lost_leases, created_at FROM ",
+            "SELECT uid, provider, 0 * created_at + LENGTH(raw), tries, lost_leases, created_at FROM ",
             $from,
             " WHERE tenant = ? AND account = ? AND due_at <= ? ORDER BY due_at, uid LIMIT ?",
             $end
@@ -45,6 +48,7 @@ const DUE: SqlText = SqlText::of_each(
     due!("provider_event", " FOR UPDATE SKIP LOCKED"),
     due!("provider_event FORCE INDEX (provider_event_due)", " FOR UPDATE SKIP LOCKED"),
 );
+static RAW: MultiRow = MultiRow::new("SELECT uid, raw FROM provider_event WHERE uid IN (", 1, ")");
 static LEASE: MultiRow = MultiRow::new(
     "UPDATE provider_event SET state = 1, due_at = NULL, lease_node = ?, lease_token = ?, lease_until = ? WHERE uid IN (",
     1,
@@ -66,7 +70,7 @@ static GIVE_BACK: MultiRow = MultiRow::new(
 
 #[cfg(test)]
 pub(crate) fn statements() -> Vec<SqlText> {
-    vec![HEADS, DUE, LEASE.sample().into(), HOLDERS, LOST, GIVE_BACK.sample().into()]
+    vec![HEADS, DUE, RAW.sample().into(), LEASE.sample().into(), HOLDERS, LOST, GIVE_BACK.sample().into()]
 }
 
 /// Each hook that has waiting events, and when its first is due.
@@ -98,10 +102,11 @@ pub(crate) async fn claim(
     heads.retain(|(due_at, _)| *due_at <= claim.now);
     let keys: Vec<AccountKey> = heads.into_iter().map(|(_, key)| key).collect();
     let mut left = claim.limit;
+    let mut bytes_left = ClaimBytes::new(claim.bytes_max);
     let mut claimed: Vec<ProviderEventToProcess> = Vec::new();
     let mut known: HashMap<&AccountKey, HashSet<MessageUid>> = HashMap::new();
-    for round in [equal_parts(&keys, claim.limit), vec![claim.limit; keys.len()]] {
-        for (key, part) in keys.iter().zip(round) {
+    for round in rounds(&keys, claim) {
+        for (key, (part, mut part_bytes)) in keys.iter().zip(round) {
             let known = known.entry(key).or_default();
             let part = part.min(left);
             if part == 0 {
@@ -113,15 +118,22 @@ pub(crate) async fn claim(
             let mut found = 0;
             for row in session.rows(DUE, values).await? {
                 let one = read(&row, key)?;
-                if found < part && known.insert(one.uid) {
-                    claimed.push(one);
-                    found += 1;
+                if found == part || known.contains(&one.uid) {
+                    continue;
                 }
+                // What comes later must not overtake an event that does not fit.
+                if !bytes_left.take(row.int(2)?, &mut part_bytes) {
+                    break;
+                }
+                known.insert(one.uid);
+                claimed.push(one);
+                found += 1;
             }
             left -= found;
         }
     }
     keep_suspects_apart(&mut claimed);
+    read_json(session, &mut claimed).await?;
     let lease = &claim.lease;
     let uids: Vec<MessageUid> = claimed.iter().map(|one| one.uid).collect();
     for (sql, run) in LEASE.runs(&uids) {
@@ -129,6 +141,55 @@ pub(crate) async fn claim(
         session.execute(sql.into(), [values, ids(run)].concat()).await?;
     }
     Ok(claimed)
+}
+
+/// Reads the JSON of these events.
+async fn read_json(
+    session: &mut dyn SqlSession,
+    claimed: &mut [ProviderEventToProcess],
+) -> Result<(), StoreError> {
+    let uids: Vec<MessageUid> = claimed.iter().map(|one| one.uid).collect();
+    let mut found: HashMap<MessageUid, Vec<u8>> = HashMap::new();
+    for (sql, run) in RAW.runs(&uids) {
+        for row in session.rows(sql.into(), ids(run)).await? {
+            let raw = row.opt_bytes(1)?.unwrap_or_default().to_vec();
+            found.insert(MessageUid::from_bytes(row.id16(0)?), raw);
+        }
+    }
+    for one in claimed {
+        one.raw = found.remove(&one.uid).unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// How many bytes a claim may still take.
+pub(crate) struct ClaimBytes {
+    left: i64,
+    is_untouched: bool,
+}
+
+impl ClaimBytes {
+    pub fn new(bytes_max: u32) -> Self {
+        Self { left: bytes_max.into(), is_untouched: true }
+    }
+
+    /// Takes the bytes of one more event, if they are left both in all and in the part of its hook. The first
+    /// event is taken whatever its size, so that none waits for ever.
+    pub fn take(&mut self, bytes: i64, part: &mut i64) -> bool {
+        if bytes > self.left.min(*part) && !self.is_untouched {
+            return false;
+        }
+        (self.left, *part, self.is_untouched) = (self.left - bytes, *part - bytes, false);
+        true
+    }
+}
+
+/// How many events and bytes each of these hooks may have in the first round, and in the second, which
+/// distributes what is left over.
+pub(crate) fn rounds(keys: &[AccountKey], claim: &ProviderEventClaim) -> [Vec<(u32, i64)>; 2] {
+    let bytes = equal_parts(keys, claim.bytes_max).into_iter().map(i64::from);
+    let first = equal_parts(keys, claim.limit).into_iter().zip(bytes).collect();
+    [first, vec![(claim.limit, i64::MAX); keys.len()]]
 }
 
 /// How many events each of these hooks may have at first: tenants share equally, and so do the hooks of one.
@@ -153,7 +214,7 @@ fn read(row: &Row, key: &AccountKey) -> Result<ProviderEventToProcess, StoreErro
         uid: MessageUid::from_bytes(row.id16(0)?),
         key: key.clone(),
         provider: provider(row.text(1)?)?,
-        raw: row.opt_bytes(2)?.unwrap_or_default().to_vec(),
+        raw: Vec::new(),
         tries: row.int(3)?,
         lost_leases: row.int(4)?,
         created_at: row.time(5)?,
@@ -201,6 +262,16 @@ mod tests {
         assert_eq!(equal_parts(&keys, 512), [128, 128, 256]);
         assert_eq!(equal_parts(&keys[2..], 512), [512]);
         assert!(equal_parts(&[], 512).is_empty());
+    }
+
+    #[test]
+    fn bytes_are_taken_within_the_whole_and_the_part_except_by_the_first() {
+        let (mut bytes, mut first, mut second) = (ClaimBytes::new(10), 5, 5);
+        assert!(bytes.take(7, &mut first), "the first is taken whatever its size");
+        assert!(!bytes.take(1, &mut first), "its hook has used up its part");
+        assert!(bytes.take(3, &mut second) && !bytes.take(1, &mut second), "nothing is left");
+        let mut large = ClaimBytes::new(10);
+        assert!(large.take(100, &mut i64::MAX) && !large.take(1, &mut i64::MAX));
     }
 
     #[test]

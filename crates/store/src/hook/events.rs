@@ -40,8 +40,9 @@ static ADD: MultiRowSql = MultiRowSql {
 macro_rules! select {
     ($end:literal) => {
         concat!(
-            "SELECT uid, tenant, account, provider, state, due_at, tries, kind, message, error, raw, created_at, settled_at ",
-            "FROM provider_event WHERE ",
+            "SELECT uid, tenant, account, provider, state, due_at, tries, kind, message, error, ",
+            // The longest that is shown, as `SHOWN_EVENT_BYTES_MAX` says.
+            "CASE WHEN LENGTH(raw) <= 16384 THEN raw END, created_at, settled_at FROM provider_event WHERE ",
             $end
         )
     };

@@ -41,6 +41,8 @@ pub struct ProviderEventClaim {
     pub now: Time,
     /// The most events to lease.
     pub limit: u32,
+    /// The most bytes of JSON that they may have together. The first event is leased whatever its size.
+    pub bytes_max: u32,
 }
 
 /// An event that is leased to the caller.
@@ -108,6 +110,9 @@ pub struct ProviderEventFilter {
     pub state: Option<ProviderEventState>,
 }
 
+/// The longest JSON of an event that a list has: a page of the longest events would be a gigabyte.
+pub const SHOWN_EVENT_BYTES_MAX: usize = 16 * 1024;
+
 /// A reported event as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderEventView {
@@ -131,7 +136,7 @@ pub struct ProviderEventView {
     pub message: Option<MessageUid>,
     /// Why it was not applied.
     pub error: Option<String>,
-    /// Its JSON.
+    /// Its JSON; empty if it has more than [`SHOWN_EVENT_BYTES_MAX`] bytes.
     pub raw: Vec<u8>,
     /// When it came.
     pub created_at: Time,

@@ -40,7 +40,7 @@ pub(crate) use finding::FindingOrigin;
 pub use finding::MessageFinding;
 pub use hook::{
     NewProviderEvent, ProviderEventBatch, ProviderEventClaim, ProviderEventFilter, ProviderEventResult,
-    ProviderEventToProcess, ProviderEventView, SentThrough,
+    ProviderEventToProcess, ProviderEventView, SHOWN_EVENT_BYTES_MAX, SentThrough,
 };
 pub use inbound::{
     InboundFilter, InboundMailResult, InboundRecord, InboundReplay, InboundView, MailToProcess, MailboxKey,

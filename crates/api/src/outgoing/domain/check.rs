@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use postway_domain::{Clock, TenantId, Time};
-use postway_intake::signing;
+use postway_intake::{FairBudget, FairShare, signing};
 use postway_store::{
     Store, StoreError,
     record::{DirectoryChange, DomainCheckRecord},
@@ -20,6 +20,11 @@ use utoipa::ToSchema;
 const REPEATED_AFTER: Duration = Duration::from_secs(6 * 60 * 60);
 /// How many domains one round checks.
 const ROUND_DOMAINS: u32 = 4;
+/// How many checks that were asked for wait for DNS at once, in all and for one tenant, and how long others wait
+/// for their turn: whose name servers are silent must not keep everybody from asking.
+const ASKED_MAX: usize = 4;
+const ASKED_PER_TENANT_MAX: usize = 2;
+const TURN_S_MAX: Duration = Duration::from_secs(20);
 /// A domain whose DNS does not answer keeps its time, unless it has not answered for as long.
 const UNKNOWN: &str = "unknown";
 
@@ -121,12 +126,18 @@ pub struct DomainChecker {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     probe: Arc<dyn DomainProbe>,
+    turns: Arc<FairBudget>,
 }
 
 impl DomainChecker {
     /// Nothing is checked until it is asked for.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, probe: Arc<dyn DomainProbe>) -> Self {
-        Self { store, clock, probe }
+        Self { store, clock, probe, turns: FairBudget::new(ASKED_MAX, ASKED_PER_TENANT_MAX) }
+    }
+
+    /// Waits for a turn to ask DNS for a tenant.
+    pub(crate) async fn turn(&self, tenant: &TenantId) -> Option<FairShare> {
+        self.turns.wait(tenant, 1, TURN_S_MAX).await
     }
 
     /// Checks a domain of a tenant now, and remembers what was found.

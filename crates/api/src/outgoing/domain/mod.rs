@@ -129,6 +129,8 @@ pub(crate) async fn check(
             DomainCheckRecord::DOMAINS_MAX
         )));
     }
+    let busy = || ApiError::busy("too many domains are being checked at once; nothing was done, try again");
+    let _turn = app.domains.turn(tenant).await.ok_or_else(busy)?;
     let check = app.domains.check(tenant, &domain).await?;
     let mut view = known
         .into_iter()

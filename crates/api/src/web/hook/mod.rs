@@ -17,7 +17,7 @@ use postway_domain::{KeyDigest, ProviderHook};
 use postway_intake::{EVENTS_MAX, HOOK_BYTES_MAX, HookCall, HookRefusal};
 
 use crate::{
-    http::{body, error::ApiError, origin::RequestOrigin},
+    http::{body, body_budget::RequestShare, error::ApiError, origin::RequestOrigin},
     state::SharedState,
 };
 
@@ -74,7 +74,18 @@ pub(crate) async fn report(
     if client.is_some_and(|client| app.hook_throttle.must_wait(client, digest, now)) {
         return Err(too_often());
     }
+    // What it takes of the memory is its tenant's: nobody else has a use for the call.
+    let share = parts.extensions.get::<RequestShare>();
+    if let Some(share) = share {
+        share.assign_to(&hook.tenant);
+    }
     let bytes = body::read(&parts, body, HOOK_BYTES_MAX).await?;
+    // The events are copied out of the body.
+    if share.is_some_and(|share| !share.cover(2 * bytes.len())) {
+        return Err(ApiError::busy(
+            "too many events are being handed over at once; nothing was done, try again",
+        ));
+    }
     let header = |name: &str| Some(parts.headers.get(name)?.to_str().ok()?.to_owned());
     match hooks.receive(&hook, HookCall { header: &header, body: &bytes }).await {
         Ok(_) => Ok(StatusCode::OK),

@@ -13,6 +13,7 @@ mod sendgrid;
 mod ses;
 
 use postway_domain::{EventKind, HookProvider, MessageUid, Time};
+use postway_intake::{JsonBounds, read_object};
 use postway_mime::received::{
     BounceType, OriginalMessage, ReceivedReport, ReportFinding, ReportKind, ReportedAction, diagnose,
 };
@@ -26,6 +27,10 @@ const UID_HEADER: &str = "x-postway-id";
 const RECIPIENTS_MAX: usize = 1_000;
 /// The longest text that is taken from an event.
 const TEXT_CHARS_MAX: usize = 1_000;
+/// What an event may be made of: a few bytes of JSON may take seventy times as much memory as values.
+const BOUNDS: JsonBounds = JsonBounds { values_max: 20_000, text_bytes_max: 2 * 1024 * 1024 };
+/// The longest id by which a message is searched for.
+const PROVIDER_ID_BYTES_MAX: usize = 1_000;
 /// The length of a uid in characters.
 const UID_CHARS: usize = 36;
 
@@ -64,16 +69,18 @@ pub(super) struct ReaderAct {
 
 /// Reads an event; the error says what is wrong with it.
 pub(super) fn read(provider: HookProvider, raw: &[u8]) -> Result<ReportedEvent, String> {
-    let event: Value =
-        serde_json::from_slice(raw).map_err(|error| format!("the event is not JSON: {error}"))?;
-    match provider {
+    let event = read_object(raw, BOUNDS).map_err(|error| format!("the event {error}"))?;
+    let event = Value::Object(event);
+    let mut reported = match provider {
         HookProvider::Ses => ses::read(&event),
         HookProvider::Sendgrid => sendgrid::read(&event),
         HookProvider::Mailgun => mailgun::read(&event),
         HookProvider::Postmark => postmark::read(&event),
         HookProvider::Resend => resend::read(&event),
         HookProvider::Http => generic::read(&event),
-    }
+    }?;
+    reported.provider_ids.retain(|id| id.len() <= PROVIDER_ID_BYTES_MAX);
+    Ok(reported)
 }
 
 /// A provider's statement that mail to an address ended in this way, with the server's words.
@@ -88,7 +95,7 @@ struct ServerStatement<'e> {
 
 impl ServerStatement<'_> {
     fn finding(&self) -> ReportFinding {
-        let mut found = diagnose(self.address, self.action, self.status, self.words);
+        let mut found = diagnose(&shortened(self.address), self.action, self.status, self.words);
         if self.action == ReportedAction::Failed {
             found.kind = self.verdict.or(found.kind);
         }
@@ -109,13 +116,13 @@ fn report(kind: ReportKind, findings: Vec<ReportFinding>, reporter: &str) -> Eve
 
 /// A complaint of this recipient, if the event names one.
 fn complaint(address: Option<&str>, feedback_type: Option<&str>, reporter: &str) -> EventContent {
-    let finding = |address| diagnose(address, ReportedAction::Delivered, None, "");
+    let finding = |address: &str| diagnose(&shortened(address), ReportedAction::Delivered, None, "");
     let recipients = address.map(finding).into_iter().collect();
     EventContent::Report(ReceivedReport {
         kind: ReportKind::Complaint,
         recipients,
         original: OriginalMessage::default(),
-        feedback_type: feedback_type.map(str::to_owned),
+        feedback_type: feedback_type.map(shortened),
         reporter: Some(reporter.to_owned()),
     })
 }
@@ -127,7 +134,11 @@ fn text<'e>(event: &'e Value, pointer: &str) -> Option<&'e str> {
 
 /// A text at a JSON pointer, shortened, to store.
 fn short(event: &Value, pointer: &str) -> Option<String> {
-    Some(text(event, pointer)?.chars().take(TEXT_CHARS_MAX).collect())
+    text(event, pointer).map(shortened)
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(TEXT_CHARS_MAX).collect()
 }
 
 /// A text that must be there.
@@ -175,8 +186,10 @@ fn act(
     url: Option<String>,
     user_agent: Option<String>,
 ) -> EventContent {
-    EventContent::Act(ReaderAct { kind, recipient: recipient.map(str::to_owned), url, user_agent })
+    EventContent::Act(ReaderAct { kind, recipient: recipient.map(shortened), url, user_agent })
 }
 
+#[cfg(test)]
+mod fuzz;
 #[cfg(test)]
 mod tests;

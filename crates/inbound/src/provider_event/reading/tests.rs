@@ -7,7 +7,7 @@ use super::*;
 const UID: &str = "0190a4c2-7b3e-7def-8123-456789abcdef";
 
 /// Provider and event; then the ids, our id, and in one line what it says.
-const SHAPES: &[(HookProvider, &str, &[&str], bool, &str)] = &[
+pub(super) const SHAPES: &[(HookProvider, &str, &[&str], bool, &str)] = &[
     // SES
     (
         Ses,
@@ -334,4 +334,23 @@ fn what_is_not_of_the_form_is_an_error_and_never_a_panic() {
     let long = format!(r#"{{"type":"clicked","url":"{}"}}"#, "x".repeat(100_000));
     let EventContent::Act(act) = read(Http, long.as_bytes()).unwrap().content else { panic!() };
     assert_eq!(act.url.unwrap().len(), TEXT_CHARS_MAX);
+}
+
+/// Two bytes of JSON may take seventy as values. What is longer than any real one is cut, or not searched for.
+#[test]
+fn an_event_is_bounded_before_it_is_built() {
+    let many = format!(r#"{{"type":"opened","x":[{}0]}}"#, "0,".repeat(500_000));
+    let refused = read(Http, many.as_bytes()).unwrap_err();
+    assert!(refused.contains("20000 values"), "{refused}");
+    for wrong in ["", "[]", "\"x\"", "{", "{\"type\":}"] {
+        assert!(read(Http, wrong.as_bytes()).is_err(), "{wrong}");
+    }
+    let long = "x".repeat(100_000);
+    let event =
+        serde_json::json!({"type": "opened", "message_id": long, "recipient": long, "user_agent": long});
+    let event = read(Http, event.to_string().as_bytes()).unwrap();
+    assert!(event.provider_ids.is_empty(), "no provider has such an id");
+    let EventContent::Act(act) = event.content else { panic!("{:?}", event.content) };
+    assert_eq!(act.recipient.map(|text| text.len()), Some(TEXT_CHARS_MAX));
+    assert_eq!(act.user_agent.map(|text| text.len()), Some(TEXT_CHARS_MAX));
 }

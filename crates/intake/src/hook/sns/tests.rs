@@ -35,3 +35,13 @@ fn a_sentence_about_the_topic_is_no_event() {
     assert_eq!(event("Successfully validated SNS topic for Amazon SES event publishing.").events.len(), 0);
     assert_eq!(event(r#"{"eventType":"Send"}"#).events.len(), 1);
 }
+
+/// Two bytes of JSON may take seventy as values; only whether it is an object is asked.
+#[test]
+fn an_event_is_told_from_a_sentence_without_building_it() {
+    let many = format!("{{\"a\":[{}0]}}", "0,".repeat(500_000));
+    assert_eq!(event(&many).events.len(), 1);
+    for no_event in ["", " ", "[]", "\"x\"", "{", "{\"a\":}", "null"] {
+        assert_eq!(event(no_event).events.len(), 0, "{no_event}");
+    }
+}

@@ -13,7 +13,7 @@ use crate::smtp::{
     body::{IncomingMail, MailLoss},
     data::DataProgress,
     line::LineNormalizer,
-    reply::SubmissionReply,
+    reply::{NO_ROOM, SubmissionReply},
 };
 
 impl SmtpConversation {
@@ -108,8 +108,6 @@ impl SmtpConversation {
 fn lost(loss: MailLoss, bytes_max: usize) -> SubmissionReply {
     match loss {
         MailLoss::TooLarge => too_large(bytes_max),
-        MailLoss::NoRoom => {
-            SubmissionReply::new(452, "4.3.1", "too much mail is coming in at once: try again later")
-        }
+        MailLoss::NoRoom => NO_ROOM,
     }
 }

@@ -41,6 +41,8 @@ use super::{
     connection_limit::{ConnectionSlot, RequestInProgress},
     forwarded,
     head_deadline::HeadDeadline,
+    refusal::answer_to_request,
+    request_slots::RequestSlots,
     write_timeout::{LEAST, WriteTimeout},
 };
 
@@ -53,7 +55,7 @@ const ENDING_LOOK: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How long a client may leave a piece of an answer (HTTP/2).
 const UNTAKEN_MAX: Duration = Duration::from_secs(30);
-/// The most requests at once on an HTTP/2 connection.
+/// The most requests at once on an HTTP/2 connection. The requests of all connections have a bound, too.
 const STREAMS_MAX: u32 = 64;
 /// How much of a body, and of all bodies of an HTTP/2 connection, is received before it is read.
 const STREAM_WINDOW_BYTES: u32 = 128 * 1024;
@@ -79,6 +81,8 @@ pub struct ConnectionPeer {
 pub struct ConnectionShare {
     pub bounds: Arc<HttpBounds>,
     pub router: watch::Receiver<Router>,
+    /// The slots of requests over HTTP/2.
+    pub requests: Arc<RequestSlots>,
     pub stop: CancellationToken,
     /// The tasks of connections, and of requests over HTTP/2.
     pub tasks: TaskTracker,
@@ -104,16 +108,26 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let requests = {
-        let (share, occupancy) = (share.clone(), slot.occupancy.clone());
+        let (share, occupancy, client) = (share.clone(), slot.occupancy.clone(), slot.client());
         service_fn(move |mut request: Request<Incoming>| {
-            let in_progress = RequestInProgress::begin(&occupancy);
-            name_host(&mut request);
-            let origin = origin(&peer, request.headers(), &share.bounds);
-            request.extensions_mut().insert(origin);
-            let current = share.router.borrow().clone();
-            let answer = TowerToHyperService::new(current).call(request);
+            let mut in_progress = RequestInProgress::begin(&occupancy);
+            // An HTTP/1.1 connection has one request at a time, and a slot for it.
+            let slot = peer.is_http2.then(|| share.requests.take(client)).transpose();
+            let answer = slot.map(|slot| {
+                if let Some(slot) = slot {
+                    in_progress.hold(slot);
+                }
+                name_host(&mut request);
+                let origin = origin(&peer, request.headers(), &share.bounds);
+                request.extensions_mut().insert(origin);
+                let current = share.router.borrow().clone();
+                TowerToHyperService::new(current).call(request)
+            });
             async move {
-                let answer: Response<Body> = answer.await?;
+                let answer: Response<Body> = match answer {
+                    Ok(answer) => answer.await?,
+                    Err(refusal) => answer_to_request(refusal),
+                };
                 Ok::<_, Infallible>(
                     answer.map(|body| TrackedResponseBody::new(body, peer.is_http2, in_progress)),
                 )

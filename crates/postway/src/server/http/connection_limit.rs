@@ -19,6 +19,8 @@ use postway_domain::client::ClientAddress;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::request_slots::RequestSlot;
+
 /// Connections beyond the bound that may still be on their way out.
 const LEAVING_MAX: usize = 64;
 
@@ -132,6 +134,8 @@ impl ActivityState {
 pub struct RequestInProgress {
     occupancy: Arc<ConnectionActivity>,
     number: u64,
+    /// Its own slot, over HTTP/2.
+    slot: Option<RequestSlot>,
 }
 
 impl RequestInProgress {
@@ -139,7 +143,12 @@ impl RequestInProgress {
         let mut state = occupancy.state();
         state.in_progress += 1;
         state.begun += 1;
-        Self { number: state.begun, occupancy: occupancy.clone() }
+        Self { number: state.begun, occupancy: occupancy.clone(), slot: None }
+    }
+
+    /// Keeps this slot for as long as the request is in progress.
+    pub fn hold(&mut self, slot: RequestSlot) {
+        self.slot = Some(slot);
     }
 
     /// Notes that a piece of the answer waits for the client, or that none does.
@@ -229,6 +238,11 @@ fn close_longest_idle(open: &mut OpenConnections) -> Result<(), SlotRefusal> {
 }
 
 impl ConnectionSlot {
+    /// The client that the connection counts for.
+    pub fn client(&self) -> Option<ClientAddress> {
+        self.client
+    }
+
     /// Counts the connection for the client that a proxy names, within the bound of a client.
     pub fn assign_to(&mut self, client: Option<ClientAddress>) -> Result<(), SlotRefusal> {
         let mut open = self.slots.open();

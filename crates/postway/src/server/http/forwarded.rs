@@ -146,6 +146,8 @@ fn joined(headers: &HeaderMap, name: &str) -> String {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests {
     use super::*;
 

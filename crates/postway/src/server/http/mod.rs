@@ -20,6 +20,7 @@ mod forwarded;
 mod head_deadline;
 pub mod redirect;
 mod refusal;
+mod request_slots;
 #[cfg(test)]
 mod tests;
 mod write_timeout;
@@ -42,7 +43,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 pub use self::arrival::{HTTP1, HTTP2};
 use self::{
     arrival::ConnectionArrivals, connection::ConnectionShare, connection_limit::ConnectionSlots,
-    refusal::ConnectionRefusals,
+    refusal::ConnectionRefusals, request_slots::RequestSlots,
 };
 use crate::config::ForwardedHeader;
 
@@ -105,6 +106,7 @@ impl HttpBounds {
 pub struct HttpListeners {
     bounds: Arc<HttpBounds>,
     slots: Arc<ConnectionSlots>,
+    requests: Arc<RequestSlots>,
     refusals: Arc<ConnectionRefusals>,
 }
 
@@ -112,7 +114,8 @@ impl HttpListeners {
     /// Listeners that share these bounds.
     pub fn new(bounds: HttpBounds) -> Self {
         let slots = ConnectionSlots::new(bounds.connections_max, bounds.connections_per_client_max);
-        Self { bounds: Arc::new(bounds), slots, refusals: Arc::default() }
+        let requests = RequestSlots::new(bounds.connections_max, bounds.connections_per_client_max);
+        Self { bounds: Arc::new(bounds), slots, requests, refusals: Arc::default() }
     }
 
     /// Serves until `stop` is cancelled, then lets the requests in progress finish.
@@ -127,7 +130,8 @@ impl HttpListeners {
     ) {
         let (connections, is_tls) = (TaskTracker::new(), tls.is_some());
         let (bounds, tasks) = (self.bounds.clone(), connections.clone());
-        let share = Arc::new(ConnectionShare { bounds, router, stop: stop.clone(), tasks });
+        let requests = self.requests.clone();
+        let share = Arc::new(ConnectionShare { bounds, router, requests, stop: stop.clone(), tasks });
         let arrivals = Arc::new(ConnectionArrivals { share, tls, refusals: self.refusals.clone() });
         while let Some((stream, peer)) = next(&listener, &stop).await {
             let slot = match self.slots.take(self.bounds.client(peer.ip())) {

@@ -1,7 +1,12 @@
-//! The answer to a client whose connection gets no slot.
+//! The answer to a client whose connection gets no slot, and to a request over HTTP/2 that gets none.
 
 use std::time::Duration;
 
+use axum::body::Body;
+use hyper::{
+    Response, StatusCode,
+    header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER},
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -57,10 +62,29 @@ fn answer(why: SlotRefusal) -> String {
         }
         SlotRefusal::ForAnybody => "there are too many connections (http.max_connections): try again",
     };
-    let body = format!(r#"{{"error":{{"code":"unavailable","message":"{message}","details":[]}}}}"#);
+    let body = error_body(message);
     format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
          retry-after: 1\r\nconnection: close\r\n\r\n{body}",
         body.len()
     )
+}
+
+fn error_body(message: &str) -> String {
+    format!(r#"{{"error":{{"code":"unavailable","message":"{message}","details":[]}}}}"#)
+}
+
+/// The answer to a request over HTTP/2 that gets no slot.
+pub fn answer_to_request(why: SlotRefusal) -> Response<Body> {
+    let message = match why {
+        SlotRefusal::ForClient => {
+            "there are too many requests at once from your address (http.max_connections_per_client): send fewer"
+        }
+        SlotRefusal::ForAnybody => "there are too many requests at once (http.max_connections): try again",
+    };
+    let mut answer = Response::new(Body::from(error_body(message)));
+    *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    answer
 }

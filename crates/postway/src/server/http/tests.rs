@@ -322,6 +322,7 @@ async fn a_tcp_proxy_names_the_client_and_nobody_else_can() {
 
 mod tls {
     use postway_net::listen::{CertificateFiles, ServerCertificate};
+    use postway_testkit::Http2Client;
 
     use super::*;
 
@@ -371,5 +372,53 @@ mod tls {
         let mut half = served.connect().await;
         half.write_all(b"\x16\x03\x01").await.unwrap();
         assert_eq!(closed(&mut half).await, "");
+    }
+
+    /// Requests that never end are one client's, over however many connections they come.
+    #[tokio::test]
+    async fn requests_over_http2_are_bounded_like_connections() {
+        let folder = tempfile::tempdir().unwrap();
+        let served = served_as(bounds(9, 3), Some(acceptor(folder.path()))).await;
+        let connect = async |last: u8| {
+            let from = Ipv4Addr::new(127, 0, 0, last).into();
+            Http2Client::connect(from, served.address).await.unwrap()
+        };
+        let slow =
+            [(":method", "GET"), (":scheme", "https"), (":authority", "localhost"), (":path", "/slow")];
+        let mut first = connect(1).await;
+        for _ in 0..4 {
+            first.begin(&slow, b"").await.unwrap();
+        }
+        let refused = timeout(WAIT_MAX, first.answer()).await.unwrap().unwrap();
+        let said = String::from_utf8_lossy(&refused.data).into_owned();
+        assert!(refused.request == 7 && said.contains("http.max_connections_per_client"), "{said}");
+        let mut second = connect(1).await;
+        second.begin(&slow, b"").await.unwrap();
+        let refused = timeout(WAIT_MAX, second.answer()).await.unwrap().unwrap();
+        assert!(refused.request == 1 && !refused.data.is_empty());
+        // Another client has its own, and whoever is answered may ask again.
+        let mut other = connect(2).await;
+        other.begin(&slow, b"").await.unwrap();
+        let answered = async {
+            let mut answer = std::pin::pin!(other.answer());
+            loop {
+                served.go.notify_waiters();
+                tokio::select! {
+                    answer = answer.as_mut() => return answer.unwrap(),
+                    () = tokio::time::sleep(Duration::from_millis(20)) => {}
+                }
+            }
+        };
+        assert_eq!(timeout(WAIT_MAX, answered).await.unwrap().data, b"slow");
+        let at_root = slow.map(|(name, value)| (name, if value == "/slow" { "/" } else { value }));
+        let again = async {
+            loop {
+                second.begin(&at_root, b"").await.unwrap();
+                if second.answer().await.unwrap().data == b"here" {
+                    return;
+                }
+            }
+        };
+        timeout(WAIT_MAX, again).await.unwrap();
     }
 }

@@ -12,14 +12,14 @@ use super::{MemoryStore, admin::done_if, tables::MemoryTables};
 use crate::{
     error::StoreError,
     hook::{
-        claim::{equal_parts, keep_suspects_apart},
+        claim::{ClaimBytes, keep_suspects_apart, rounds},
         settle::next_state,
     },
     port::HookStore,
     record::{
         AccountKey, ChangeResult, FindingOrigin, LeaseGrant, ProcessingState, ProviderEventBatch,
         ProviderEventClaim, ProviderEventFilter, ProviderEventResult, ProviderEventToProcess,
-        ProviderEventView, SentThrough,
+        ProviderEventView, SHOWN_EVENT_BYTES_MAX, SentThrough,
     },
 };
 
@@ -35,6 +35,14 @@ struct StoredProviderEvent {
 impl StoredProviderEvent {
     fn key(&self) -> AccountKey {
         AccountKey { tenant: self.view.tenant.clone(), account: self.view.account.clone() }
+    }
+
+    fn shown(&self) -> ProviderEventView {
+        let mut view = self.view.clone();
+        if view.raw.len() > SHOWN_EVENT_BYTES_MAX {
+            view.raw.clear();
+        }
+        view
     }
 
     fn to_process(&self) -> ProviderEventToProcess {
@@ -166,15 +174,20 @@ impl MemoryTables {
             }
         }
         let mut left = claim.limit;
+        let mut bytes_left = ClaimBytes::new(claim.bytes_max);
         let mut claimed: Vec<ProviderEventToProcess> = Vec::new();
-        for round in [equal_parts(&keys, claim.limit), vec![claim.limit; keys.len()]] {
-            for (key, part) in keys.iter().zip(round) {
+        for round in rounds(&keys, claim) {
+            for (key, (part, mut part_bytes)) in keys.iter().zip(round) {
                 let taken = part.min(left) as usize;
                 let of_key =
                     due.iter().filter(|(_, uid, of)| of == key && !claimed.iter().any(|one| one.uid == *uid));
-                let uids: Vec<MessageUid> = of_key.map(|(_, uid, _)| *uid).take(taken).collect();
-                left -= u32::try_from(uids.len()).unwrap_or(left);
-                claimed.extend(uids.iter().filter_map(|uid| Some(self.hooks.events.get(uid)?.to_process())));
+                let events = of_key.filter_map(|(_, uid, _)| self.hooks.events.get(uid)).take(taken);
+                let fitting: Vec<ProviderEventToProcess> = events
+                    .take_while(|event| bytes_left.take(event.view.raw.len() as i64, &mut part_bytes))
+                    .map(StoredProviderEvent::to_process)
+                    .collect();
+                left -= u32::try_from(fitting.len()).unwrap_or(left);
+                claimed.extend(fitting);
             }
         }
         keep_suspects_apart(&mut claimed);
@@ -307,7 +320,7 @@ impl HookStore for MemoryStore {
                 && before.is_none_or(|before| event.view.uid < before)
         };
         let found = tables.hooks.events.values().rev().filter(matches);
-        Ok(found.take(limit as usize).map(|event| event.view.clone()).collect())
+        Ok(found.take(limit as usize).map(StoredProviderEvent::shown).collect())
     }
 
     async fn expunge_provider_events(

@@ -18,9 +18,6 @@ use crate::{
     state::SharedState,
 };
 
-/// The longest event that a list shows.
-const SHOWN_BYTES_MAX: usize = 16 * 1024;
-
 /// An event that a provider reported.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ReportedEvent)]
@@ -71,9 +68,8 @@ impl From<ProviderEventView> for ReportedEventView {
             due_at: event.due_at,
             created_at: event.created_at,
             settled_at: event.settled_at,
-            event: raw
-                .filter(|raw| raw.len() <= SHOWN_BYTES_MAX)
-                .and_then(|raw| RawValue::from_string(raw).ok()),
+            // The store leaves out what is longer.
+            event: raw.and_then(|raw| RawValue::from_string(raw).ok()),
         }
     }
 }
