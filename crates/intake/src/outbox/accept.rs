@@ -37,7 +37,7 @@ impl MessageOffer {
     }
 }
 
-/// The answer to an offer: its message, or why there is none.
+/// The answer to an offer: its message, or the reason that it has no message.
 pub(super) type OfferAnswer = Result<AcceptedOffer, UnacceptedOffer>;
 
 /// Why there is no message.

@@ -34,7 +34,7 @@ pub(super) struct RowImportResult {
     pub waits: Option<String>,
 }
 
-/// What became of the mails of some tokens.
+/// The result of handing the mails of some tokens to the door.
 struct SealedBatch {
     /// A verdict for each token, in order.
     verdicts: Vec<TokenVerdict>,
@@ -63,8 +63,8 @@ impl OutboxRunner {
             MessageOffer { client_id, message: message.map(Bytes::from) }
         };
         let captures = self.capture_reason().await?;
-        // Messages that name their account, or that a route takes, are accepted; the others would be captured,
-        // and wait.
+        // Messages that name their account, or that a route takes, are accepted; the others would be
+        // captured, and wait.
         let (mut verdicts, mut seqs, mut offers) = (Vec::new(), Vec::new(), Vec::new());
         for row in &taken.rows {
             let offer = offer(row);

@@ -272,7 +272,7 @@ async fn rows_that_no_route_takes_wait_and_hold_up_nothing_behind_them() {
     ));
     let served = gateway.serve(source(&database.url()));
     let last = format!("SELECT string_agg(status, ',' ORDER BY seq) FROM postway.outbox WHERE seq > {WAIT}");
-    // A row that is wrong in itself is told so once it has an account.
+    // A row that is wrong in itself says so once it has an account.
     until(&database, &last, "accepted,pending,accepted").await;
     let why = "SELECT count(*) FROM postway.outbox WHERE status = 'pending' AND error LIKE 'no route takes this mail%'";
     until(&database, why, &(WAIT + 1).to_string()).await;

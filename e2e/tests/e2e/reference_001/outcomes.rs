@@ -1,5 +1,5 @@
-//! What comes after sending: hard and soft bounces by their codes, the receipts of certified mail, a client that
-//! is dead beside one that lives, the week that reports are kept; and files from the client.
+//! What comes after sending: hard and soft bounces by their codes, the receipts of certified mail, a client
+//! that is dead beside one that lives, the week that reports are kept; and files from the client.
 
 use postway_e2e::{ALLOW_LOOPBACK, Gateway, Opened, PATIENCE, eventually, text};
 use postway_testkit::{HttpSource, SmtpSink, SourceReply};
@@ -140,8 +140,8 @@ async fn a_file_comes_from_the_clients_endpoint_and_an_unknown_priority_is_rejec
     Ok(())
 }
 
-/// "Default: 7 days": six days later what is reported is there, and eight days later it is gone. A tenant that
-/// asked for five shows that retention has looked. Requirements 14, 57.
+/// "Default: 7 days": six days later what is reported is there, and eight days later it is gone. A tenant
+/// that asked for five shows that retention has run. Requirements 14, 57.
 #[tokio::test]
 async fn what_is_reported_is_kept_for_a_week() -> anyhow::Result<()> {
     const SIX_DAYS_LATER: (&str, &str) = ("FAILPOINTS_CLOCK_SKEW_MS", "518400000");
@@ -162,7 +162,7 @@ async fn what_is_reported_is_kept_for_a_week() -> anyhow::Result<()> {
         Ok(list["messages"].as_array().cloned().unwrap_or_default())
     };
     for tenant in ["default", "brief"] {
-        // Where nobody is to be told, that is so as soon as its events were looked at.
+        // Without a subscriber, a message is reported as soon as its events are read.
         eventually("it to be reported", async || {
             let shown =
                 gateway.request(Method::GET, "/v1/messages/m").header("X-Tenant", tenant).send().await?;

@@ -112,7 +112,8 @@ pub(in super::super) struct TokenTable<'a> {
 }
 
 impl TokenTable<'_> {
-    /// Takes tokens to mail with an id above `after`. They and their accounts are locked until the tokens are settled.
+    /// Takes tokens to mail with an id above `after`. They and their accounts are locked until the tokens are
+    /// settled.
     pub(in super::super) async fn take(
         &mut self,
         after: i64,

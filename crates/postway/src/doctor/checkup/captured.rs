@@ -1,5 +1,5 @@
-//! Whether a sandbox that nobody chose captures a tenant's mail: mail that names no account, and that no route
-//! takes before it comes to the tenant's default account.
+//! Whether a sandbox that nobody chose captures a tenant's mail: mail that names no account, and that no
+//! route takes before it comes to the tenant's default account.
 
 use serde_json::Value;
 
