@@ -150,6 +150,10 @@ function Foot() {
     html` <button type="button" class="small" onClick=${turn}>Show in ${other}</button>`}</footer>`;
 }
 
+/** Whether a route takes all mail: it has no conditions, and an account that exists. */
+const takesAll = ({ active, match, accounts }) =>
+  active && Object.values(match).every((one) => one.length === 0) && accounts.some(({ missing }) => !missing);
+
 /** Shows a notice while the tenant's mail is captured because no account was chosen. */
 function CaptureNotice() {
   const tenant = useLoad(async (signal) => {
@@ -157,10 +161,13 @@ function CaptureNotice() {
     const { test, default_account: id } = await get(path, {}, signal);
     if (test || !id) return null;
     const { kind } = await get(url`/v1/accounts/${id}`, {}, signal);
-    return kind === "sandbox" ? id : null;
+    if (kind !== "sandbox") return null;
+    const routes = (await get("/v1/routes", {}, signal)).data;
+    return routes.some(takesAll) ? null : { id, isRouted: routes.some(({ active }) => active) };
   });
-  return tenant.data && html`<aside class="capture" aria-label="Captured mail"><${Icon} name="warn" />Mail of this tenant is captured by the
-    account <code>${tenant.data}</code> and not sent. ${may("manage") &&
+  return tenant.data && html`<aside class="capture" aria-label="Captured mail"><${Icon} name="warn" />${tenant.data.isRouted
+      ? "Mail of this tenant that no route takes" : "Mail of this tenant"} is captured by the
+    account <code>${tenant.data.id}</code> and not sent. ${may("manage") &&
       html`<a href=${link("accounts")}>Add a relay</a> and make it the default to send, or mark the tenant as
       one for tests in <a href=${link("settings")}>its settings</a>.`}</aside>`;
 }

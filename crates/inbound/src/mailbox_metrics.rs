@@ -9,8 +9,9 @@ use std::time::Duration;
 use postway_store::record::MailboxKey;
 
 /// The counters of a mailbox.
-const COUNTERS: [&str; 5] = [
+const COUNTERS: [&str; 6] = [
     "postway_inbound_processed_total",
+    "postway_inbound_no_match_total",
     "postway_inbound_skipped_total",
     "postway_inbound_failed_total",
     "postway_inbound_tries_total",
@@ -25,6 +26,11 @@ fn labels(key: &MailboxKey) -> [(&'static str, String); 2] {
 /// Counts a mail that was processed.
 pub(crate) fn processed(key: &MailboxKey) {
     metrics::counter!("postway_inbound_processed_total", &labels(key)).increment(1);
+}
+
+/// Counts a mail that was processed and is `no_match`.
+pub(crate) fn no_match(key: &MailboxKey) {
+    metrics::counter!("postway_inbound_no_match_total", &labels(key)).increment(1);
 }
 
 /// Counts mails that needed no processing: known, old or removed ones.

@@ -6,6 +6,10 @@ use postway_store::StoreError;
 pub(crate) const CAPTURES: &str = "no account of this tenant sends mail yet: the sandbox would capture it. Make an account that does \
     (postway accounts create, or POST /v1/accounts) and the tenant's default_account; to capture mail on purpose, name the \
     account sandbox, or set the tenant's test to true";
+/// The same fault where the tenant has routes, and none of them takes the mail.
+pub(crate) const CAPTURES_UNROUTED: &str = "no route takes this mail, and the tenant's default account is the sandbox, which would \
+    capture it: widen a route (postway routes), or give the tenant a default_account that sends; to capture mail on purpose, \
+    name the account sandbox";
 /// The most faults that one refusal lists; a request can have millions.
 const DETAILS_MAX: usize = 100;
 
@@ -228,17 +232,25 @@ impl Refusal {
         matches!(self, Self::Busy { .. } | Self::OverQuota { .. } | Self::Unavailable(_))
     }
 
-    /// Whether the only reason is that the sandbox, which nobody chose, would capture the mail. The request
-    /// is accepted once the tenant has an account that sends.
+    /// Whether a reason is that the sandbox, which nobody chose, would capture the mail. The request is
+    /// accepted once the tenant has an account that sends, or a route to one.
     pub fn would_capture(&self) -> bool {
+        self.capture_fault().is_some()
+    }
+
+    /// The sentence that says so.
+    pub(crate) fn capture_fault(&self) -> Option<&str> {
         match self {
-            Self::Invalid { details } => details.iter().any(|detail| detail.message == CAPTURES),
+            Self::Invalid { details } => {
+                let mut messages = details.iter().map(|detail| detail.message.as_str());
+                messages.find(|message| [CAPTURES, CAPTURES_UNROUTED].contains(message))
+            }
             Self::Malformed { .. }
             | Self::Conflict { .. }
             | Self::TooLarge { .. }
             | Self::Busy { .. }
             | Self::OverQuota { .. }
-            | Self::Unavailable(_) => false,
+            | Self::Unavailable(_) => None,
         }
     }
 

@@ -261,3 +261,45 @@ async fn a_message_that_a_newer_one_took_the_place_of_is_counted_once() -> anyho
     }
     Ok(())
 }
+
+/// A route stands before the default account: what it takes leaves by every door, and what none takes is
+/// refused.
+#[tokio::test]
+async fn a_door_asks_the_routes_before_it_refuses() -> anyhow::Result<()> {
+    let sink = SmtpSink::start().await;
+    let mut gateway = Gateway::start_untouched(&[]).await?;
+    gateway.relay_to(sink.port()).await?;
+    let near = json!({"id": "near", "match": {"recipient_domains": ["example.net"]}, "accounts": [{"account": "relay"}]});
+    gateway.post("/v1/routes", near).await?;
+    let far = |mail: &Value| -> anyhow::Result<Value> {
+        let text = mail.to_string().replace("example.net", "example.org").replace("-1\"", "-2\"");
+        Ok(serde_json::from_str(&text)?)
+    };
+    for (door, mail) in doors() {
+        let (status, answer) = offer(&gateway, door, &mail).await?;
+        assert!(status.is_success(), "{door}: {status} {answer}");
+        let (status, answer) = offer(&gateway, door, &far(&mail)?).await?;
+        assert!(
+            status.is_client_error() && answer.contains("no route takes this mail"),
+            "{door}: {status} {answer}"
+        );
+    }
+    sink.wait_for(doors().len(), PATIENCE).await;
+    let doctor = gateway.cli(&["doctor"]).await?;
+    assert!(doctor.out.contains("that no route takes is captured by it"), "{doctor:?}");
+
+    // With one that takes all mail, nobody's is captured any more.
+    gateway.post("/v1/routes", json!({"id": "rest", "accounts": [{"account": "relay"}]})).await?;
+    for (door, mail) in doors() {
+        let (status, answer) = offer(&gateway, door, &far(&mail)?).await?;
+        assert!(status.is_success(), "{door}: {status} {answer}");
+    }
+    sink.wait_for(2 * doors().len(), PATIENCE).await;
+    let doctor = gateway.cli(&["doctor"]).await?;
+    assert!(!doctor.out.contains("captured by it"), "{doctor:?}");
+    assert!(gateway.terminate().await?.success());
+    gateway.launch(&[]).await?;
+    let printed = gateway.printed();
+    assert_eq!(printed.matches("is captured, not sent").count(), 1, "at the first start: {printed}");
+    Ok(())
+}

@@ -61,9 +61,22 @@ async fn a_newcomer_signs_in_sends_a_mail_and_reads_it() -> anyhow::Result<()> {
     browser.wait_for_text("to ada@example.net").await?;
     browser.wait_for_text("Mail of this tenant is captured").await?;
     browser.screenshot(&picture("inbox")).await?;
-    gateway.patch("/v1/tenants/default", json!({"test": true})).await?;
+    // Routes stand before the default account.
+    let no_notice = "return !!document.querySelector('h1') && !document.querySelector('.capture')";
+    gateway.relay_to(9).await?;
+    let route = json!({"id": "news", "match": {"tags": ["news"]}, "accounts": [{"account": "relay"}]});
+    gateway.post("/v1/routes", route).await?;
     go(&browser, &gateway, "messages").await?;
-    browser.wait_until("no notice", "return !document.querySelector('.capture')").await?;
+    browser.wait_for_text("Mail of this tenant that no route takes is captured").await?;
+    gateway.patch("/v1/routes/news", json!({"match": {}})).await?;
+    go(&browser, &gateway, "inbox").await?;
+    browser.wait_until("no notice", no_notice).await?;
+    gateway.patch("/v1/routes/news", json!({"active": false})).await?;
+    go(&browser, &gateway, "messages").await?;
+    browser.wait_for_text("Mail of this tenant is captured").await?;
+    gateway.patch("/v1/tenants/default", json!({"test": true})).await?;
+    go(&browser, &gateway, "inbox").await?;
+    browser.wait_until("no notice", no_notice).await?;
     // The session's cookie is out of reach of scripts.
     let cookies = browser.run("return document.cookie").await?;
     assert!(!cookies.to_string().contains("postway_session"), "{cookies}");

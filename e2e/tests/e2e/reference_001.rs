@@ -11,6 +11,7 @@
 //!
 //! Each requirement under its number, with the tests that show it here and elsewhere: `requirements/001.md`.
 
+mod outcomes;
 mod priorities;
 
 use postway_e2e::{ALLOW_LOOPBACK, Gateway, PATIENCE, eventually, node_env};
@@ -23,6 +24,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 const MAILBOX: &str = "bounces@reference.test";
+/// The columns of the table `messages`, in their order.
+const COLUMNS: &str = "id account_id priority payload batch_code created_at updated_at deferred_ts sent_ts error_ts error \
+     reported_ts bounce_type bounce_code bounce_reason bounce_ts bounce_reported_ts pec_rda_ts pec_rdc_ts pec_error pec_error_ts ";
 
 /// A gateway with the door at `/`, a relay that knows some addresses, and a client that takes reports.
 struct World {
@@ -231,6 +235,10 @@ async fn a_message_goes_through_its_states_and_each_is_told_alike() -> anyhow::R
     let columns =
         ["status", "account_id", "priority", "sent_ts", "error_ts", "error", "deferred_ts", "reported_ts"];
     world.assert_viewed("sent", &sent, &columns);
+    let names = "SELECT string_agg(column_name, ' ' ORDER BY ordinal_position) FROM information_schema.columns \
+         WHERE table_schema = 'postway_views' AND table_name = 'messages'";
+    let names = world.database.run(names);
+    assert!(names.starts_with(COLUMNS), "{names}");
     assert!(sent["sent_ts"].is_i64() && sent["reported_ts"].is_i64() && sent["priority"] == 2, "{sent:#}");
     let failed = world.until_status("refused", "REPORTED").await?;
     world.assert_viewed("refused", &failed, &columns);
@@ -272,6 +280,7 @@ async fn a_message_goes_through_its_states_and_each_is_told_alike() -> anyhow::R
         assert_eq!((&bounced[field], &told[field]), (&json!(value), &json!(value)), "{field}");
     }
     assert_eq!((&bounced["sent_ts"], &bounced["bounce_ts"]), (&sent["sent_ts"], &told["bounce_ts"]));
+    assert_eq!(bounced["status"], "REPORTED", "{bounced:#}");
     let columns =
         ["bounce_type", "bounce_code", "bounce_reason", "bounce_status", "bounce_kind", "bounce_reported_ts"];
     world.assert_viewed("sent", &bounced, &columns);

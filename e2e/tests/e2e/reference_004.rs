@@ -11,11 +11,16 @@
 
 mod schedule;
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_e2e::{Gateway, column, eventually, node_env, text};
 use postway_testkit::{HttpSource, SourceReply, postgres::PostgresDatabase};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
+/// The columns of the log, and of its events.
+const LOG_COLUMNS: &str = "outboxId companyId recipientId to subject status sesMessageId errorCode errorReason attempts \
+     durationMs requestId createdAt sentAt failedAt";
+const EVENT_COLUMNS: &str = "emailLogId type metadata createdAt";
 const SEND_PATH: &str = "/v2/email/outbound-emails";
 
 /// What SES says when it takes a mail, and when it does not.
@@ -116,12 +121,26 @@ async fn every_state_every_retry_and_its_reason_are_told_in_door_and_views() -> 
         );
     }
     assert_eq!(text(&log, "sesMessageId"), "0100018c-1");
+    let left = &log["events"][7]["metadata"];
+    assert_eq!((text(left, "sesMessageId"), &left["attempt"]), ("0100018c-1", &json!(3)), "{left}");
+    assert!(left["durationMs"].as_u64() < log["durationMs"].as_u64(), "of its attempt alone: {left}");
+    for (view, expected) in [("email_logs", LOG_COLUMNS), ("email_events", EVENT_COLUMNS)] {
+        let names = format!(
+            "SELECT string_agg(column_name, ' ' ORDER BY ordinal_position) FROM information_schema.columns \
+             WHERE table_schema = 'postway_views' AND table_name = '{view}'"
+        );
+        for name in expected.split(' ') {
+            assert!(rows(&names).split(' ').any(|column| column == name), "{view} has no {name}");
+        }
+    }
     let took = log["durationMs"].as_u64().unwrap_or_default();
     assert!(took >= 2_000, "from its reception, retries included: {took}");
     assert_eq!((&log["attempts"], &gateway.message(&id).await?["attempt"]), (&json!(3), &json!(3)));
     let by = format!("WHERE \"outboxId\" = '{id}'");
-    let row = "SELECT status, attempts, \"sesMessageId\", \"requestId\", \"durationMs\" >= 2000 FROM VIEW.email_logs";
-    assert_eq!(rows(&format!("{row} {by}")), "SENT|3|0100018c-1|req-1|t");
+    let row = "SELECT status, attempts, \"sesMessageId\", \"requestId\", \"durationMs\" >= 2000, \"sentAt\" > \"createdAt\", \
+         \"failedAt\" IS NULL, \"companyId\", \"to\", subject FROM VIEW.email_logs";
+    let expected = "SENT|3|0100018c-1|req-1|t|t|t|default|ada@example.net|Hello";
+    assert_eq!(rows(&format!("{row} {by}")), expected);
     let row = "SELECT status, attempts, \"processedAt\" IS NOT NULL FROM VIEW.email_outbox";
     assert_eq!(rows(&format!("{row} {by}")), "SENT|3|t");
     let events = format!(
@@ -147,8 +166,14 @@ async fn every_state_every_retry_and_its_reason_are_told_in_door_and_views() -> 
     assert_eq!(said(&held, "RETRY_SCHEDULED", "errorCategory"), ["QUOTA_ERROR"]);
     let list = gateway.get("/v1/emails?status=RETRY_SCHEDULED").await?;
     assert_eq!(column(&list, "data", "outboxId"), [id.as_str()], "{list:#}");
-    let status = format!("SELECT status, attempts FROM VIEW.email_logs WHERE \"outboxId\" = '{id}'");
-    assert_eq!(rows(&status), "RETRY_SCHEDULED|1");
+    let status = format!(
+        "SELECT l.status, l.attempts, l.\"errorCode\", l.\"errorReason\", o.status, o.\"lastError\" FROM VIEW.email_logs l \
+         JOIN VIEW.email_outbox o ON o.\"outboxId\" = l.\"outboxId\" WHERE l.\"outboxId\" = '{id}'"
+    );
+    assert_eq!(
+        rows(&status),
+        "RETRY_SCHEDULED|1|SES_DAILY_QUOTA_EXCEEDED|simulated|RETRY_SCHEDULED|simulated"
+    );
     ses.serve(SEND_PATH, taken("0100018c-2"));
     // A change of the account tries it at once.
     gateway.patch("/v1/accounts/ses", json!({"secret_access_key": "wJalrXUtnFEMI"})).await?;
@@ -186,6 +211,23 @@ async fn every_state_every_retry_and_its_reason_are_told_in_door_and_views() -> 
     let metadata = &failed["events"][3]["metadata"];
     assert_eq!((text(metadata, "originalCode"), &metadata["willRetry"]), ("MessageRejected", &json!(false)));
     assert_eq!(text(metadata, "errorCategory"), "PERMANENT_ERROR", "{metadata}");
+    assert_eq!(
+        (text(metadata, "errorCode"), text(metadata, "errorMessage")),
+        ("SES_MESSAGE_REJECTED", "simulated"),
+        "{metadata}"
+    );
+    assert_eq!(
+        (text(&failed, "errorCode"), text(&failed, "errorReason"), failed["failedAt"].is_string()),
+        ("SES_MESSAGE_REJECTED", "simulated", true),
+        "{failed:#}"
+    );
+    let row = format!(
+        "SELECT l.status, l.\"errorCode\", l.\"errorReason\", l.\"failedAt\" IS NOT NULL, l.\"sentAt\" IS NULL, o.status, \
+         o.\"lastError\" FROM VIEW.email_logs l JOIN VIEW.email_outbox o ON o.\"outboxId\" = l.\"outboxId\" \
+         WHERE l.\"outboxId\" = '{}'",
+        text(&answer, "outboxId")
+    );
+    assert_eq!(rows(&row), "FAILED|SES_MESSAGE_REJECTED|simulated|t|t|FAILED|simulated");
     assert_eq!(gateway.get("/v1/emails?sesMessageId=0100018c-2").await?["data"][0]["requestId"], "req-2");
     assert_eq!(column(&gateway.get("/v1/emails?externalId=order-7").await?, "data", "requestId"), ["req-1"]);
     assert_eq!(gateway.get("/v1/emails?externalId=order-8").await?["data"], json!([]));
@@ -201,6 +243,11 @@ async fn a_mail_that_fails_a_check_has_its_code_its_row_and_its_count() -> anyho
     ses.serve(SEND_PATH, taken("0100018c"));
     let known = json!({"address": "ada@example.net", "name": "Ada", "external_id": "C-1"});
     gateway.post("/v1/recipients", known).await?;
+    // Another company's entry of the directory is not this company's.
+    gateway.post("/v1/tenants", json!({"id": "other", "name": "Other"})).await?;
+    let theirs = json!({"address": "ada@example.net", "name": "Ada", "external_id": "C-1"});
+    let request = gateway.request(Method::POST, "/v1/recipients").header("X-Tenant", "other");
+    let theirs: Value = request.json(&theirs).send().await?.error_for_status()?.json().await?;
     let none = Value::Null;
     let cases = [
         (json!({"to": 5}), "to", "INVALID_PAYLOAD", "INTEGRITY"),
@@ -225,6 +272,12 @@ async fn a_mail_that_fails_a_check_has_its_code_its_row_and_its_count() -> anyho
         ),
         (
             json!({"recipient": {"recipientId": "none"}}),
+            "recipient.recipientId",
+            "RECIPIENT_NOT_FOUND",
+            "RECIPIENT",
+        ),
+        (
+            json!({"recipient": {"recipientId": theirs["id"]}}),
             "recipient.recipientId",
             "RECIPIENT_NOT_FOUND",
             "RECIPIENT",
@@ -260,10 +313,22 @@ async fn a_mail_that_fails_a_check_has_its_code_its_row_and_its_count() -> anyho
     assert_eq!(rows(events), "4");
     assert!(ses.requests().is_empty(), "none was sent");
 
-    // What is right goes, and names its company if it likes; one who must not be written to ends it.
-    let (status, answer) = send(&gateway, "good", &mail(json!({"companyId": "default"}))).await?;
+    // What is right goes, to whom it is copied too, and names its company if it likes; one who must not be
+    // written to ends it.
+    let good = json!({"companyId": "default", "cc": "bob@example.net", "bcc": ["cy@example.net"], "recipient": {"externalId": "C-1"}});
+    let (status, answer) = send(&gateway, "good", &mail(good)).await?;
     assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
-    logged(&gateway, text(&answer, "outboxId"), |log| log["status"] == "SENT").await?;
+    let id = text(&answer, "outboxId");
+    logged(&gateway, id, |log| log["status"] == "SENT").await?;
+    let call: Value = serde_json::from_slice(&ses.requests()[0].body)?;
+    let to = json!(["ada@example.net", "bob@example.net", "cy@example.net"]);
+    assert_eq!(call["Destination"], json!({"ToAddresses": to}));
+    let raw = BASE64_STANDARD.decode(text(&call["Content"]["Raw"], "Data"))?;
+    let raw = String::from_utf8_lossy(&raw);
+    assert!(raw.contains("bob@example.net") && !raw.contains("cy@example.net"), "bcc stands in no mail");
+    let known = gateway.get("/v1/recipients/external:C-1").await?;
+    let row = format!("SELECT \"recipientId\" FROM VIEW.email_logs WHERE \"outboxId\" = '{id}'");
+    assert_eq!(rows(&row), text(&known, "id"));
     gateway.post("/v1/suppressions", json!({"address": "eve@example.net", "reason": "complaint"})).await?;
     let (_, answer) = send(&gateway, "suppressed", &mail(json!({"to": "eve@example.net"}))).await?;
     logged(&gateway, text(&answer, "outboxId"), |log| log["status"] == "FAILED").await?;

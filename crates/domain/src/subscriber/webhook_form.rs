@@ -91,7 +91,8 @@ fn resend_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
         EventKind::Delayed => "email.delivery_delayed",
         EventKind::Bounced | EventKind::RecipientFailed | EventKind::PecFailed => "email.bounced",
         EventKind::Complained => "email.complained",
-        EventKind::Failed | EventKind::Invalid | EventKind::Expired => "email.failed",
+        // It has no word for mail that never left, and its door says `failed` of it too.
+        EventKind::Failed | EventKind::Invalid | EventKind::Expired | EventKind::Captured => "email.failed",
         EventKind::Suppressed => "email.suppressed",
         EventKind::Received => "email.received",
         EventKind::Opened => "email.opened",
@@ -112,7 +113,6 @@ fn resend_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
         | EventKind::Notifying
         | EventKind::Notified
         | EventKind::UnprovenReport
-        | EventKind::Captured
         | EventKind::Validating
         | EventKind::Unsubscribed
         | EventKind::Resubscribed
@@ -180,7 +180,8 @@ mod tests {
         assert_eq!(delayed, ["email.deferred", "email.delayed"]);
         assert_eq!(WebhookForm::Resend.ours("email.queued").count(), 0);
         assert_eq!(WebhookForm::Resend.theirs("email.invalid"), Some("email.failed"));
-        assert_eq!(WebhookForm::Resend.theirs("email.captured"), None);
+        assert_eq!(WebhookForm::Resend.theirs("email.captured"), Some("email.failed"), "never sent");
+        assert_eq!(WebhookForm::Postmark.theirs("email.captured"), None);
         for name in WebhookForm::Resend.names() {
             assert!(WebhookForm::Resend.ours(name).count() > 0, "{name}");
         }

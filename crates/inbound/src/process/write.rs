@@ -71,7 +71,11 @@ fn count(batch: &[MailOutcome], applied: &[bool]) {
     for (MailOutcome { key, routed, .. }, _) in batch.iter().zip(applied).filter(|(_, applied)| **applied) {
         mailbox_metrics::tried(key, routed.to == InboundState::Waiting);
         match routed.to {
-            InboundState::Routed | InboundState::NoMatch => mailbox_metrics::processed(key),
+            InboundState::Routed => mailbox_metrics::processed(key),
+            InboundState::NoMatch => {
+                mailbox_metrics::processed(key);
+                mailbox_metrics::no_match(key);
+            }
             InboundState::Dead => mailbox_metrics::failed(key, 1),
             InboundState::Received | InboundState::Routing | InboundState::Gone | InboundState::Waiting => {}
         }

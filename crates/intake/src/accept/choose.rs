@@ -6,7 +6,10 @@ use std::{ops::Deref, sync::Arc};
 use postway_domain::{EmailAddress, MessageUid, route::RouteFacts};
 
 use super::{check::MessageTerms, look_up::LookupResult};
-use crate::cache::settings_cache::{AccountLookup, SendingAccount, TenantProfile};
+use crate::{
+    cache::settings_cache::{AccountLookup, SendingAccount, TenantProfile},
+    refusal::{CAPTURES, CAPTURES_UNROUTED},
+};
 
 /// The account that sends a message.
 #[derive(Debug)]
@@ -39,7 +42,11 @@ pub(crate) fn choose_account<'m>(
     let decision = profile.routes.decide(&facts(), uid);
     match decision.account {
         Some(account) => Ok(ChosenAccount { account, route: decision.note }),
-        None => given.map(|account| ChosenAccount { account, route: decision.note }),
+        None => match given {
+            Ok(account) => Ok(ChosenAccount { account, route: decision.note }),
+            Err(fault) if fault == CAPTURES => Err(CAPTURES_UNROUTED.to_owned()),
+            Err(fault) => Err(fault),
+        },
     }
 }
 

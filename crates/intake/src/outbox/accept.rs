@@ -37,8 +37,17 @@ impl MessageOffer {
     }
 }
 
-/// The answer to an offer: its message, or the error.
-pub(super) type OfferAnswer = Result<AcceptedOffer, String>;
+/// The answer to an offer: its message, or the reason that it has no message.
+pub(super) type OfferAnswer = Result<AcceptedOffer, UnacceptedOffer>;
+
+/// Why there is no message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum UnacceptedOffer {
+    /// It cannot be made or accepted, with the reason.
+    Invalid(String),
+    /// The sandbox would capture it: it waits for an account that sends, or for a route to one.
+    Waits(String),
+}
 
 /// The message of an accepted offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,16 +102,15 @@ pub(super) async fn accept(
         .into_iter();
         for offer in part {
             let answer = match &offer.message {
-                Err(fault) => Err(fault.clone()),
+                Err(fault) => Err(UnacceptedOffer::Invalid(fault.clone())),
                 Ok(_) => match results.next() {
                     Some(Ok(receipt)) => Ok(AcceptedOffer { uid: receipt.uid, differs: false }),
-                    // The account has just changed. The row is not settled, and waits from the next batch on.
-                    Some(Err(rejected)) if rejected.refusal.would_capture() => {
-                        return Err(OutboxError::WouldCapture);
-                    }
-                    Some(Err(rejected)) => match rejected.refusal.into_store_error() {
-                        Ok(error) => return Err(error.into()),
-                        Err(refusal) => Err(clipped(&refusal.to_string())),
+                    Some(Err(rejected)) => match rejected.refusal.capture_fault() {
+                        Some(why) => Err(UnacceptedOffer::Waits(why.to_owned())),
+                        None => match rejected.refusal.into_store_error() {
+                            Ok(error) => return Err(error.into()),
+                            Err(refusal) => Err(UnacceptedOffer::Invalid(clipped(&refusal.to_string()))),
+                        },
                     },
                     None => return Err(OutboxError::Unexpected("the door gave no answer".to_owned())),
                 },

@@ -46,6 +46,18 @@ pub(super) struct RowVerdict {
     pub error: Option<String>,
 }
 
+impl RowVerdict {
+    /// A row that stays pending, and why.
+    pub(super) fn waiting(seq: i64, why: String) -> Self {
+        Self { seq, status: "pending", uid: None, error: Some(why) }
+    }
+
+    /// Whether the row stays pending.
+    pub(super) fn waits(&self) -> bool {
+        self.status == "pending"
+    }
+}
+
 /// Changes of a message for its row; `None` leaves a column unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct RowUpdate {
@@ -71,8 +83,9 @@ pub(super) trait SourceDatabase: Send {
     /// The age of the oldest pending row, by the source's own clock.
     async fn lag_seconds(&mut self) -> Result<f64, OutboxError>;
 
-    /// Takes pending rows in the order of their `seq`. No one else gets them until they are settled.
-    async fn take(&mut self, most: u32) -> Result<TakenRows, OutboxError>;
+    /// Takes pending rows with a `seq` above `after`, in its order. No one else gets them until they are
+    /// settled.
+    async fn take(&mut self, after: i64, most: u32) -> Result<TakenRows, OutboxError>;
 
     /// Writes the verdicts of taken rows; rows without one stay pending.
     async fn settle(&mut self, verdicts: &[RowVerdict], now: Time) -> Result<(), OutboxError>;

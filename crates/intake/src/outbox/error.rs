@@ -2,8 +2,6 @@
 
 use postway_store::StoreError;
 
-use crate::refusal::CAPTURES;
-
 /// Why a batch failed. No row is lost: it stays as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum OutboxError {
@@ -33,9 +31,6 @@ pub enum OutboxError {
     /// The tenant of the source does not exist.
     #[error("there is no tenant {0}: create it, or name another in the source's configuration")]
     NoTenant(String),
-    /// The sandbox would capture the mail.
-    #[error("{}", CAPTURES)]
-    WouldCapture,
     /// The database returned an unexpected value.
     #[error("the source's database gave something unexpected: {0}")]
     Unexpected(String),

@@ -8,7 +8,7 @@ use postway_store::StoreError;
 use tokio::time::timeout;
 
 use super::{
-    accept::{self, AcceptedOffer, MessageOffer},
+    accept::{self, AcceptedOffer, MessageOffer, UnacceptedOffer},
     database::{RowVerdict, SourceDatabase},
     error::OutboxError,
     postgres::{TokenRow, TokenVerdict},
@@ -24,25 +24,37 @@ pub(super) const BATCH_ROWS: u32 = 500;
 const ACCEPT_LASTS_MAX: Duration = Duration::from_secs(30);
 
 /// The result of a batch.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct RowImportResult {
     /// Whether there may be more rows.
     pub has_more: bool,
-    /// Whether some rows wait for an account that sends.
-    pub has_waiting_rows: bool,
+    /// The `seq` or id of the last one that was taken: those that wait are passed over by going on after it.
+    pub last: i64,
+    /// Why some of them wait for an account that sends.
+    pub waits: Option<String>,
+}
+
+/// The result of handing the mails of some tokens to the door.
+struct SealedBatch {
+    /// A verdict for each token, in order.
+    verdicts: Vec<TokenVerdict>,
+    /// The indexes of those whose mail was accepted before with a different content.
+    unlike: Vec<usize>,
+    /// The indexes of those that wait for an account that sends, and why.
+    waiting: Vec<(usize, String)>,
 }
 
 impl OutboxRunner {
-    /// Imports at most `most` rows. If rows are large, `most` is lowered for the next batch.
+    /// Imports at most `most` rows with a `seq` above `after`. If rows are large, `most` is lowered for the
+    /// next batch.
     pub(super) async fn import_rows(
         &self,
         db: &mut dyn SourceDatabase,
+        after: i64,
         most: &mut u32,
     ) -> Result<RowImportResult, OutboxError> {
-        let taken = db.take(*most).await?;
-        if taken.rows.is_empty() {
-            return Ok(RowImportResult::default());
-        }
+        let taken = db.take(after, *most).await?;
+        let Some(last) = taken.rows.last().map(|row| row.seq) else { return Ok(RowImportResult::default()) };
         let defaults =
             RowDefaults { from: self.source.from.as_deref(), account: self.source.account.as_deref() };
         let offer = |row: &OutboxRow| {
@@ -51,44 +63,43 @@ impl OutboxRunner {
             MessageOffer { client_id, message: message.map(Bytes::from) }
         };
         let captures = self.capture_reason().await?;
-        // Messages that name their account are accepted; the others would be captured, and wait.
+        // Messages that name their account, or that a route takes, are accepted; the others would be
+        // captured, and wait.
         let (mut verdicts, mut seqs, mut offers) = (Vec::new(), Vec::new(), Vec::new());
         for row in &taken.rows {
             let offer = offer(row);
             match captures.filter(|_| !offer.names_account()) {
-                Some(why) => verdicts.push(RowVerdict {
-                    seq: row.seq,
-                    status: "pending",
-                    uid: None,
-                    error: Some(why.to_owned()),
-                }),
+                Some(why) => verdicts.push(RowVerdict::waiting(row.seq, why.to_owned())),
                 None => {
                     seqs.push(row.seq);
                     offers.push(offer);
                 }
             }
         }
-        let waiting = verdicts.len();
         let answers = self.accept(&offers).await?;
         verdicts.extend(seqs.into_iter().zip(answers).map(|(seq, answer)| match answer {
             Ok(AcceptedOffer { uid, .. }) => {
                 RowVerdict { seq, status: "accepted", uid: Some(uid.to_string()), error: None }
             }
-            Err(fault) => RowVerdict { seq, status: "invalid", uid: None, error: Some(fault) },
+            Err(UnacceptedOffer::Invalid(fault)) => {
+                RowVerdict { seq, status: "invalid", uid: None, error: Some(fault) }
+            }
+            Err(UnacceptedOffer::Waits(why)) => RowVerdict::waiting(seq, why),
         }));
         let now = self.clock().now();
         db.settle(&verdicts, now).await?;
         let accepted = verdicts.iter().filter(|verdict| verdict.uid.is_some()).count();
-        if !offers.is_empty() {
-            self.count_batch(offers.len(), accepted, now);
+        let ended = verdicts.iter().filter(|verdict| !verdict.waits()).count();
+        if ended > 0 {
+            self.count_batch(ended, accepted, now);
         }
         // Large rows are taken a few at a time.
         *most = match taken.has_more {
             true if verdicts.len() < *most as usize => verdicts.len().max(1) as u32,
             _ => (*most * 2).min(BATCH_ROWS),
         };
-        // Waiting rows would be taken again at once.
-        Ok(RowImportResult { has_more: taken.has_more && !offers.is_empty(), has_waiting_rows: waiting > 0 })
+        let waits = verdicts.into_iter().find(RowVerdict::waits).and_then(|verdict| verdict.error);
+        Ok(RowImportResult { has_more: taken.has_more, last, waits })
     }
 
     /// Why the sandbox would capture mail of this source that names no account, although nobody chose the
@@ -100,23 +111,23 @@ impl OutboxRunner {
         }
     }
 
-    /// Imports a batch of tokens.
+    /// Imports a batch of tokens with an id above `after`.
     pub(super) async fn import_tokens(
         &self,
         db: &mut dyn SourceDatabase,
+        after: i64,
     ) -> Result<RowImportResult, OutboxError> {
         let (Some(mailer), Some(mut table)) = (&self.mailer, db.tokens()) else {
             return Ok(RowImportResult::default());
         };
         // A captured mail would activate no account and use up its token, so all tokens wait unchanged.
-        if self.capture_reason().await?.is_some() {
-            return Ok(RowImportResult { has_more: false, has_waiting_rows: table.has_waiting().await? });
+        if let Some(why) = self.capture_reason().await? {
+            let waits = table.has_waiting().await?.then(|| why.to_owned());
+            return Ok(RowImportResult { waits, ..RowImportResult::default() });
         }
-        let rows = table.take(BATCH_ROWS).await?;
-        if rows.is_empty() {
-            return Ok(RowImportResult::default());
-        }
-        let (mut verdicts, mut unlike) = self.mail_tokens(mailer, &rows, 0).await?;
+        let rows = table.take(after, BATCH_ROWS).await?;
+        let Some(last) = rows.last().map(|row| row.id) else { return Ok(RowImportResult::default()) };
+        let SealedBatch { mut verdicts, mut unlike, waiting } = self.mail_tokens(mailer, &rows, 0).await?;
         // A mail that was accepted before a crash, under an older secret key, has been sent: its link and
         // code count, not those that the new key would make. The door recognises its content.
         for generation in 1..mailer.generations() {
@@ -124,7 +135,8 @@ impl OutboxRunner {
                 break;
             }
             let again: Vec<TokenRow> = unlike.iter().filter_map(|index| rows.get(*index)).cloned().collect();
-            let (older, still_unlike) = self.mail_tokens(mailer, &again, generation).await?;
+            let SealedBatch { verdicts: older, unlike: still_unlike, .. } =
+                self.mail_tokens(mailer, &again, generation).await?;
             let mut left = Vec::new();
             for (position, (index, verdict)) in unlike.iter().zip(older).enumerate() {
                 match (still_unlike.contains(&position), verdicts.get_mut(*index)) {
@@ -135,24 +147,30 @@ impl OutboxRunner {
             unlike = left;
         }
         let accepted = verdicts.iter().filter(|verdict| verdict.uid.is_some()).count();
+        // What has no verdict stays as it is.
+        let waits = waiting.first().map(|(_, why)| why.clone());
+        for (index, _) in waiting.into_iter().rev() {
+            verdicts.remove(index);
+        }
         table.settle(&verdicts).await?;
-        self.count_batch(verdicts.len(), accepted, self.clock().now());
-        Ok(RowImportResult { has_more: rows.len() == BATCH_ROWS as usize, has_waiting_rows: false })
+        if !verdicts.is_empty() {
+            self.count_batch(verdicts.len(), accepted, self.clock().now());
+        }
+        Ok(RowImportResult { has_more: rows.len() == BATCH_ROWS as usize, last, waits })
     }
 
-    /// Accepts the mails of tokens as made with one generation of the secret key. Returns a verdict for each
-    /// token, and the indexes of those whose mail was accepted before with a different content.
+    /// Accepts the mails of tokens as made with one generation of the secret key.
     async fn mail_tokens(
         &self,
         mailer: &TokenMailer,
         rows: &[TokenRow],
         generation: usize,
-    ) -> Result<(Vec<TokenVerdict>, Vec<usize>), OutboxError> {
+    ) -> Result<SealedBatch, OutboxError> {
         let sealed = mailer.seal(&self.door, rows, generation, self.clock().now()).await?;
         let (offers, mut verdicts): (Vec<MessageOffer>, Vec<_>) =
             sealed.into_iter().map(|SealedMail { offer, verdict }| (offer, verdict)).unzip();
         let answers = self.accept(&offers).await?;
-        let mut unlike = Vec::new();
+        let (mut unlike, mut waiting) = (Vec::new(), Vec::new());
         for (index, (verdict, answer)) in verdicts.iter_mut().zip(answers).enumerate() {
             match answer {
                 Ok(AcceptedOffer { uid, differs }) => {
@@ -160,12 +178,13 @@ impl OutboxRunner {
                     unlike.extend(differs.then_some(index));
                 }
                 // Without a mail, there are no secrets to record.
-                Err(fault) => {
+                Err(UnacceptedOffer::Invalid(fault)) => {
                     *verdict = TokenVerdict { id: verdict.id, error: Some(fault), ..Default::default() }
                 }
+                Err(UnacceptedOffer::Waits(why)) => waiting.push((index, why)),
             }
         }
-        Ok((verdicts, unlike))
+        Ok(SealedBatch { verdicts, unlike, waiting })
     }
 
     async fn accept(&self, offers: &[MessageOffer]) -> Result<Vec<accept::OfferAnswer>, OutboxError> {

@@ -55,7 +55,8 @@ static TAKE: LazyLock<String> = LazyLock::new(|| {
         ColumnKind::Time => format!("CAST(FLOOR(UNIX_TIMESTAMP(`{name}`)) AS CHAR)"),
     });
     format!(
-        "SELECT seq, id, {} FROM postway_outbox WHERE status = 'pending' ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED",
+        "SELECT seq, id, {} FROM postway_outbox WHERE status = 'pending' AND seq > ? ORDER BY seq LIMIT ? \
+         FOR UPDATE SKIP LOCKED",
         columns.join(", ")
     )
 });
@@ -99,11 +100,12 @@ impl SourceDatabase for MysqlSource {
         Ok(oldest.map_or(0.0, |(micros,)| micros as f64 / 1e6))
     }
 
-    async fn take(&mut self, most: u32) -> Result<TakenRows, OutboxError> {
+    async fn take(&mut self, after: i64, most: u32) -> Result<TakenRows, OutboxError> {
         let taken = async {
             sqlx::raw_sql("START TRANSACTION").execute(&mut self.0).await?;
             let mut buffer = RowBuffer::default();
-            let mut rows = sqlx::query(AssertSqlSafe(TAKE.as_str())).bind(most).fetch(&mut self.0);
+            let take = sqlx::query(AssertSqlSafe(TAKE.as_str())).bind(after).bind(most);
+            let mut rows = take.fetch(&mut self.0);
             while let Some(row) = rows.try_next().await? {
                 buffer.add(read_row(&row)?);
             }

@@ -35,6 +35,10 @@ const UPKEEP_S_MAX: u64 = 120;
 const CHECK_EVERY: Duration = Duration::from_secs(270);
 /// The first and the longest wait after an error.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+/// Where a pass over what is pending begins.
+const FIRST: i64 = i64::MIN;
+/// The most batches in which something waits that one import passes over; the next goes on after them.
+const PASSED_BATCHES_MAX: usize = 10;
 /// How long a batch may take to end after it is asked to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
@@ -55,6 +59,30 @@ struct SourceSession<'a> {
     position: FeedPosition,
     /// The most rows of the next batch: fewer if rows are large.
     most: u32,
+    /// After which row and which token the next import begins: what waits for an account that sends holds up
+    /// nothing behind it.
+    rows: PendingPass,
+    tokens: PendingPass,
+}
+
+/// A pass over what is pending, from the first to the last, in one import or in several.
+struct PendingPass {
+    after: i64,
+    /// Why something that it passed over waits.
+    waits: Option<String>,
+}
+
+impl PendingPass {
+    fn begin() -> Self {
+        Self { after: FIRST, waits: None }
+    }
+
+    /// Notes a batch; returns whether the pass is over, and if so why something waits.
+    fn note(&mut self, round: RowImportResult) -> Option<Option<String>> {
+        self.after = round.last;
+        self.waits = self.waits.take().or(round.waits);
+        (!round.has_more).then(|| std::mem::replace(self, Self::begin()).waits)
+    }
 }
 
 impl OutboxRunner {
@@ -141,10 +169,9 @@ impl OutboxRunner {
         Ok(has)
     }
 
-    /// Reports whether rows wait for an account that sends: once in the log, and in the status as long as it
-    /// lasts.
-    fn report_waiting(&self, has_waiting_rows: bool) {
-        let why = has_waiting_rows.then(|| OutboxError::WouldCapture.to_string());
+    /// Reports why rows wait for an account that sends, if some do: once in the log, and in the status as
+    /// long as it lasts.
+    fn report_waiting(&self, why: Option<String>) {
         if let Some(why) = &why
             && self.board.read().error.as_ref() != Some(why)
         {
@@ -186,7 +213,8 @@ impl<'a> SourceSession<'a> {
                 end
             }
         };
-        Ok(Self { outbox, db, position, most: BATCH_ROWS })
+        let (rows, tokens) = (PendingPass::begin(), PendingPass::begin());
+        Ok(Self { outbox, db, position, most: BATCH_ROWS, rows, tokens })
     }
 
     /// Runs until the duty or the connection is lost, or it is stopped.
@@ -251,15 +279,45 @@ impl<'a> SourceSession<'a> {
         if stop.is_cancelled() {
             return Ok(());
         }
-        let mut has_waiting_rows = false;
-        let mut goes_on = |round: RowImportResult| {
-            has_waiting_rows |= round.has_waiting_rows;
-            round.has_more && !stop.is_cancelled()
-        };
-        while goes_on(self.outbox.import_rows(&mut *self.db, &mut self.most).await?) {}
-        while goes_on(self.outbox.import_tokens(&mut *self.db).await?) {}
-        self.outbox.report_waiting(has_waiting_rows);
+        let rows = self.import_rows(stop).await?;
+        let tokens = self.import_tokens(stop).await?;
+        if let (Some(rows), Some(tokens)) = (rows, tokens) {
+            self.outbox.report_waiting(rows.or(tokens));
+        }
         within(UPKEEP_S_MAX, self.outbox.withdraw_mails(&mut *self.db)).await
+    }
+
+    /// Imports rows. If the pass over all of them is over, returns why some wait, if some do.
+    async fn import_rows(&mut self, stop: &CancellationToken) -> Result<Option<Option<String>>, OutboxError> {
+        let mut passed = 0;
+        loop {
+            let round = self.outbox.import_rows(&mut *self.db, self.rows.after, &mut self.most).await?;
+            passed += usize::from(round.waits.is_some());
+            if let Some(waits) = self.rows.note(round) {
+                return Ok(Some(waits));
+            }
+            if passed >= PASSED_BATCHES_MAX || stop.is_cancelled() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Imports tokens, as `import_rows` does rows.
+    async fn import_tokens(
+        &mut self,
+        stop: &CancellationToken,
+    ) -> Result<Option<Option<String>>, OutboxError> {
+        let mut passed = 0;
+        loop {
+            let round = self.outbox.import_tokens(&mut *self.db, self.tokens.after).await?;
+            passed += usize::from(round.waits.is_some());
+            if let Some(waits) = self.tokens.note(round) {
+                return Ok(Some(waits));
+            }
+            if passed >= PASSED_BATCHES_MAX || stop.is_cancelled() {
+                return Ok(None);
+            }
+        }
     }
 
     /// Writes updates back to rows; returns whether there are more.

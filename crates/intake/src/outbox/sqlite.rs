@@ -47,7 +47,7 @@ const SILENT: &str = "SELECT message_uid FROM postway_outbox WHERE status IN ('a
      AND updated_at < strftime('%Y-%m-%dT%H:%M:%fZ', ?1 / 1000.0, 'unixepoch') AND message_uid IS NOT NULL \
      ORDER BY updated_at LIMIT ?2";
 
-/// Marks and returns the first pending rows.
+/// Marks and returns the first pending rows after a `seq`.
 static TAKE: LazyLock<String> = LazyLock::new(|| {
     let columns = COLUMNS.map(|(name, form)| match form {
         ColumnKind::Text | ColumnKind::List | ColumnKind::Json | ColumnKind::Flag => {
@@ -61,7 +61,7 @@ static TAKE: LazyLock<String> = LazyLock::new(|| {
     });
     format!(
         "UPDATE postway_outbox SET status = 'taken' WHERE seq IN (SELECT seq FROM postway_outbox \
-         WHERE status IN ('pending', 'taken') ORDER BY seq LIMIT ?) RETURNING seq, id, {}",
+         WHERE status IN ('pending', 'taken') AND seq > ? ORDER BY seq LIMIT ?) RETURNING seq, id, {}",
         columns.join(", ")
     )
 });
@@ -104,13 +104,14 @@ impl SourceDatabase for SqliteSource {
         Ok(oldest.map_or(0.0, |(seconds,)| seconds))
     }
 
-    async fn take(&mut self, most: u32) -> Result<TakenRows, OutboxError> {
+    async fn take(&mut self, after: i64, most: u32) -> Result<TakenRows, OutboxError> {
         // Without a write there is no wait for the lock.
         if self.waiting(1).await? == 0 {
             return Ok(TakenRows::default());
         }
         // Rows are returned in the order in which they were changed.
-        let mut found = sqlx::query(AssertSqlSafe(TAKE.as_str())).bind(most).fetch_all(&mut self.0).await?;
+        let take = sqlx::query(AssertSqlSafe(TAKE.as_str())).bind(after).bind(most);
+        let mut found = take.fetch_all(&mut self.0).await?;
         found.sort_by_key(|row| row.get::<i64, _>(0));
         let mut buffer = RowBuffer::default();
         for row in found {

@@ -291,6 +291,26 @@ async fn tokens_wait_while_the_sandbox_would_take_their_mail() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tokens_that_no_route_takes_wait_and_hold_up_nothing_behind_them() {
+    const WAIT: usize = 1_100;
+    let database = installed(true).await;
+    let gateway = TestGateway::beside(&database).await;
+    gateway.route_only("example.net").await;
+    database.run(&format!(
+        "INSERT INTO accounts (email, login) SELECT 'a' || n || '@far.example', 'a' || n FROM generate_series(1, {WAIT}) n; {ADA}"
+    ));
+    let served = gateway.serve(with_accounts(&database.url()));
+    let of = |state: &str, rest: &str| format!("SELECT count(*) FROM tokens WHERE state = '{state}' {rest}");
+    until(&database, &of("mailed", "AND mail_status = 'accepted'"), "1").await;
+    let untouched = of("issued", "AND mail_status IS NULL AND secret_hash IS NULL");
+    assert_eq!(database.run(&untouched), WAIT.to_string(), "nothing is settled");
+    assert_eq!(gateway.count().await, 1);
+    gateway.set_test(true).await;
+    until(&database, &of("mailed", ""), &(WAIT + 1).to_string()).await;
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_of_whose_mail_nothing_was_heard_is_looked_after() {
     let database = installed(true).await;
     let gateway = TestGateway::beside(&database).await;

@@ -4,6 +4,7 @@
 
 mod accounts;
 mod adopt;
+mod model;
 mod mysql;
 mod postgres;
 mod sqlite;
@@ -19,8 +20,10 @@ use std::{
 
 use async_trait::async_trait;
 use postway_domain::{
-    Account, AccountSettings, Clock, EventKind, MessageState, Tenant, TenantId, TenantSettings, Time,
+    Account, AccountId, AccountSettings, Clock, EventKind, MailRoute, MessageState, Tenant, TenantId,
+    TenantSettings, Time,
     message::{OtherRecipients, TransitionInput},
+    route::{RouteContent, RouteTarget},
     secret::SecretKey,
 };
 use postway_intake::{
@@ -172,6 +175,32 @@ impl TestGateway {
         let change =
             DirectoryChange::UpdateTenant(Tenant { settings, version: version + 1, ..changed }, version);
         assert_eq!(self.store.change(change, None).await.unwrap(), ChangeResult::Done);
+    }
+
+    /// Makes it a tenant whose default is the sandbox, with a route to another account for mail to this
+    /// domain.
+    async fn route_only(&self, domain: &str) {
+        self.set_test(false).await;
+        let relay = self.store.account(&tenant(), &"relay".parse().unwrap()).await.unwrap().unwrap();
+        let second: AccountId = "second".parse().unwrap();
+        assert!(self.store.create_account(Account { id: second.clone(), ..relay }).await.unwrap());
+        let conditions = serde_json::json!({"recipient_domains": [domain]});
+        let route = MailRoute {
+            tenant: tenant(),
+            id: "one".parse().unwrap(),
+            position: 1,
+            active: true,
+            content: RouteContent {
+                description: None,
+                conditions: serde_json::from_value(conditions).unwrap(),
+                accounts: vec![RouteTarget { account: second, weight: 1 }],
+            },
+            version: 1,
+            created_at: self.clock.now(),
+            updated_at: self.clock.now(),
+        };
+        let made = self.store.change(DirectoryChange::CreateRoute(route), None).await.unwrap();
+        assert_eq!(made, ChangeResult::Done);
     }
 
     /// Ends a message as the sandbox does, and waits until the feed has the event.

@@ -257,3 +257,38 @@ async fn rows_wait_while_the_sandbox_would_take_them_unless_they_name_it() {
     assert_eq!(database.run("SELECT error IS NULL FROM postway.outbox WHERE id = 'bare'"), "t");
     served.stop().await;
 }
+
+/// More of them than one import passes over. What is behind them goes, and in its turn so do they.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_no_route_takes_wait_and_hold_up_nothing_behind_them() {
+    const WAIT: usize = 5_600;
+    let database = installed(false).await;
+    let gateway = TestGateway::beside(&database).await;
+    gateway.route_only("example.net").await;
+    database.run(&format!(
+        "INSERT INTO postway.outbox (\"to\", text) SELECT 'a@far.example', 'T' FROM generate_series(1, {WAIT}); \
+         INSERT INTO postway.outbox (\"to\", text) VALUES ('a@example.net', 'T'), ('nobody', 'T'); \
+         INSERT INTO postway.outbox (\"to\", text, account) VALUES ('a@far.example', 'T', 'relay')"
+    ));
+    let served = gateway.serve(source(&database.url()));
+    let last = format!("SELECT string_agg(status, ',' ORDER BY seq) FROM postway.outbox WHERE seq > {WAIT}");
+    // A row that is wrong in itself says so once it has an account.
+    until(&database, &last, "accepted,pending,accepted").await;
+    let why = "SELECT count(*) FROM postway.outbox WHERE status = 'pending' AND error LIKE 'no route takes this mail%'";
+    until(&database, why, &(WAIT + 1).to_string()).await;
+    assert_eq!(gateway.count().await, 2);
+    let desk = gateway.desk(&served);
+    let told = async || {
+        let status = desk.status(&*gateway.store, None).await.remove(0);
+        let is_told =
+            status.error.as_ref().is_some_and(|error| error.starts_with("no route takes this mail"));
+        if is_told { Ok(status.standing) } else { Err(status) }
+    };
+    assert_eq!(eventually("the source to say why it waits", told).await, SourceState::Serving);
+
+    gateway.set_test(true).await;
+    let statuses = "SELECT string_agg(DISTINCT status, ',' ORDER BY status) FROM postway.outbox";
+    until(&database, statuses, "accepted,invalid").await;
+    assert_eq!(gateway.count().await, WAIT + 2);
+    served.stop().await;
+}

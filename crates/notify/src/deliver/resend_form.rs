@@ -113,7 +113,9 @@ fn event_details(snapshot: &MessageSnapshot, event: &MessageEvent) -> Option<(&'
             let kind = if is_soft { "Transient" } else { "Permanent" };
             ("bounce", json!({"message": why(), "type": kind, "subType": "General"}))
         }
-        EventKind::Failed | EventKind::Invalid | EventKind::Expired => ("failed", json!({"reason": why()})),
+        EventKind::Failed | EventKind::Invalid | EventKind::Expired | EventKind::Captured => {
+            ("failed", json!({"reason": why()}))
+        }
         EventKind::Suppressed => {
             ("suppressed", json!({"message": why(), "type": "OnAccountSuppressionList"}))
         }

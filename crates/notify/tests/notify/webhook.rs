@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use postway_domain::{
-    EventKind::{Accepted, AutoReplied, Bounced, Clicked, Delivered, Ready, Scheduled, Sent, Unsubscribed},
+    EventKind::{
+        Accepted, AutoReplied, Bounced, Captured, Clicked, Delivered, Ready, Scheduled, Sent, Unsubscribed,
+    },
     MessageState, MessageUid, SubscriberKind, Time,
     message::{AttemptOutcome, ScheduleReason},
 };
@@ -96,8 +98,10 @@ async fn a_webhook_in_the_form_of_resend_speaks_its_words() {
     let scheduled =
         |sample: sample::Sample| sample.state(MessageState::Scheduled(ScheduleReason::SendAt), Some(later));
     let waits = gateway.message_of(2, waiting, scheduled).await;
+    // What the sandbox took was never sent.
+    let captured = gateway.message(3, &[Captured]).await;
     let room = gateway.open(1);
-    gateway.all_told(&[uid, waits]).await;
+    gateway.all_told(&[uid, waits, captured]).await;
 
     let calls = gateway.received("/hook");
     let bodies: Vec<_> = calls.iter().map(json).collect();
@@ -109,6 +113,10 @@ async fn a_webhook_in_the_form_of_resend_speaks_its_words() {
         (of(uid), of(waits)),
         (vec!["email.sent".to_owned(), "email.bounced".to_owned()], vec!["email.scheduled".to_owned()])
     );
+    assert_eq!(of(captured), ["email.failed"]);
+    let failed = bodies.iter().find(|body| body["type"] == "email.failed").unwrap();
+    let why = failed["data"]["failed"]["reason"].as_str().unwrap();
+    assert!(why.contains("captured") && why.contains("not sent"), "{why}");
     let bounced = bodies.iter().find(|body| body["type"] == "email.bounced").unwrap();
     assert_eq!(bounced["created_at"], json!("2024-01-01T00:00:00.000Z"));
     let data = &bounced["data"];

@@ -46,7 +46,7 @@ pub async fn run(args: DevArgs) -> Result<(), CommandFailure> {
     let _log = telemetry::start_logs(&loaded.config.log)?;
     let metrics = telemetry::start_metrics()?;
     let page = format!("http://{}/#/inbox", SocketAddr::from((Ipv4Addr::LOCALHOST, args.http)));
-    eprintln!("all mail is captured; read it at {page}");
+    eprintln!("all mail is captured, and told to its senders as sent; read it at {page}");
     if !folder.is_kept {
         eprintln!("it is forgotten when this ends; --data-dir FOLDER keeps it");
     }

@@ -1,6 +1,7 @@
 //! Jobs that run concurrently, and leases that outlast their time.
 
 use bytes::Bytes;
+use metrics_exporter_prometheus::PrometheusBuilder;
 use postway_domain::{LeaseToken, TenantId};
 use postway_store::{
     BlobNameStore as _, DirectoryStore as _, WorkStore as _,
@@ -37,7 +38,10 @@ async fn wait_for(what: &str, is_so: impl AsyncFn() -> bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_of_the_dead_is_taken_over_while_another_duty_hangs() {
+async fn work_of_the_dead_is_taken_over_and_counted_while_another_duty_hangs() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let metrics = recorder.handle();
+    let _recording = metrics::set_default_local_recorder(&recorder);
     let store = Arc::new(MemoryStore::shared());
     let depot = Arc::new(BlobStorage::slow_memory(Duration::from_secs(365 * 86_400)));
     for id in ["gone", "stays"] {
@@ -82,6 +86,11 @@ async fn work_of_the_dead_is_taken_over_while_another_duty_hangs() {
     assert_eq!((claimed.len(), count(&store, "stays", MessageStatus::Sending).await), (1, 1));
     wait_for("the lease of a node that is not there to be taken back", async || {
         count(&store, "stays", MessageStatus::Ready).await == 1
+    })
+    .await;
+    let counted = "postway_state_transitions_total{state=\"ready\"} 1";
+    wait_for("what was given back to be counted", async || {
+        metrics.render().lines().any(|line| line == counted)
     })
     .await;
     let left = store.condemn_blobs(clock.now(), 9).await.unwrap();

@@ -3,7 +3,7 @@
 
 use std::{io::Write, net::SocketAddr, sync::Arc};
 
-use postway_domain::{AccountKind, TenantId};
+use postway_domain::{AccountId, AccountKind, TenantId};
 use postway_intake::AttachmentFolder;
 use postway_net::AddressGuard;
 use postway_store::Store;
@@ -55,13 +55,29 @@ impl StartAnnouncement {
 }
 
 /// The tenants, among the first few, whose mail the sandbox captures because nobody has chosen how it leaves.
+/// A route that takes all mail stands before the default account.
 pub async fn captured_tenants(store: &dyn Store) -> anyhow::Result<Vec<TenantId>> {
     let mut captured = Vec::new();
     for tenant in store.tenants(None, TENANTS_MAX).await? {
-        let Some(id) = tenant.default_account.filter(|_| tenant.deleted_at.is_none()) else { continue };
-        let account = store.account(&tenant.id, &id).await?;
-        let is_sandbox = account.is_some_and(|account| account.settings.kind == AccountKind::Sandbox);
-        if is_sandbox && !tenant.settings.test {
+        if tenant.deleted_at.is_some() || tenant.settings.test {
+            continue;
+        }
+        let accounts = store.accounts(Some(&tenant.id)).await?;
+        let is_sandbox = |id: &AccountId| {
+            let account = accounts.iter().find(|account| account.id == *id);
+            account.map(|account| account.settings.kind == AccountKind::Sandbox)
+        };
+        let routes = store.routes(&tenant.id).await?;
+        let bare =
+            routes.iter().filter(|route| route.active && route.content.conditions.set().next().is_none());
+        let routed =
+            bare.map(|route| route.content.accounts.iter().filter_map(|one| is_sandbox(&one.account)));
+        let routed = routed.map(Iterator::collect::<Vec<bool>>).find(|found| !found.is_empty());
+        let is_captured = match routed {
+            Some(sandboxes) => sandboxes.iter().all(|is_sandbox| *is_sandbox),
+            None => tenant.default_account.as_ref().and_then(is_sandbox) == Some(true),
+        };
+        if is_captured {
             captured.push(tenant.id);
         }
     }

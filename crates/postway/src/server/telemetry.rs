@@ -259,8 +259,12 @@ fn describe() {
     describe_histogram!("postway_notification_seconds", Unit::Seconds, "Calls to subscribers");
     describe_counter!("postway_inbound_processed_total", "Mails that were processed, by tenant and mailbox");
     describe_counter!(
+        "postway_inbound_no_match_total",
+        "Processed mails there was nothing to do with, by tenant and mailbox"
+    );
+    describe_counter!(
         "postway_inbound_skipped_total",
-        "Mails there was nothing to do with: known, older than the watch, or gone, by tenant and mailbox"
+        "Mails that needed no processing: known, older than the watch, or gone, by tenant and mailbox"
     );
     describe_counter!(
         "postway_inbound_failed_total",

@@ -101,7 +101,7 @@ async fn look_ups_by_status_and_by_id_read_little_of_a_grown_table() -> anyhow::
 }
 
 /// `UPDATE … WHERE id = ? AND status = ?`: of those who change a mail at once one does, and who comes too
-/// late gets an error. Requirements 20, 21.
+/// late gets an error. Requirements 6, 20, 21.
 #[tokio::test]
 async fn of_many_who_change_a_mail_at_once_one_does_and_a_late_one_is_told() -> anyhow::Result<()> {
     let at_dot = SinkPause::new();
@@ -137,7 +137,9 @@ async fn of_many_who_change_a_mail_at_once_one_does_and_a_late_one_is_told() -> 
     };
     refused(&moved.reaches(&id(1), "PROCESSING").await?).await?;
     at_dot.release();
-    refused(&moved.reaches(&id(1), "SENT").await?).await?;
+    let sent = moved.reaches(&id(1), "SENT").await?;
+    assert_eq!((&failed["reason"].is_null(), &sent["reason"]), (&false, &Value::Null), "the failure is over");
+    refused(&sent).await?;
     assert_eq!(sink.mails().len(), 1);
     Ok(())
 }
@@ -181,5 +183,28 @@ async fn a_locked_row_is_passed_over_and_the_others_go_oldest_first() -> anyhow:
         came.push(moved.show(&id(*n)).await?["created_at"].as_str().map(str::to_owned));
     }
     assert!(came.is_sorted(), "{subjects:?}");
+    Ok(())
+}
+
+/// A loop over a batch waits for each of its mails; here one that the relay is slow with holds up no other of
+/// its call. Requirement 42.
+#[tokio::test]
+async fn a_mail_that_the_relay_is_slow_with_holds_up_no_other_of_its_call() -> anyhow::Result<()> {
+    const MAILS: usize = 21;
+    let at_dot = SinkPause::new();
+    let sink =
+        SmtpSink::builder().once(SinkVerb::Dot, SinkAction::Hold(at_dot.clone()).recorded()).start().await;
+    let moved = Moved::start(sink.port(), &[]).await?;
+    post_all(&moved, 1..=MAILS, "ada@example.net").await?;
+    at_dot.reached().await;
+    let counted = "SELECT status, COUNT(*) FROM emails GROUP BY status ORDER BY status";
+    let others = (MAILS - 1).to_string();
+    eventually("all others to be sent", async || {
+        Ok((moved.sql(counted)? == [["PROCESSING", "1"], ["SENT", others.as_str()]]).then_some(()))
+    })
+    .await?;
+    at_dot.release();
+    moved.gateway.wait_until_settled(PATIENCE).await?;
+    assert_eq!(moved.sql(counted)?, [["SENT".to_owned(), MAILS.to_string()]]);
     Ok(())
 }

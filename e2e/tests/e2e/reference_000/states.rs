@@ -81,9 +81,13 @@ async fn the_other_nine_states_are_seen_in_door_and_table() -> anyhow::Result<()
     assert_eq!(ready["version"], 1, "nothing has changed since it was taken");
     moved.gateway.post("/v1/tenants/default/activate", json!({})).await?;
     at_dot.reached().await;
-    moved.reaches(&id(1), "PROCESSING").await?;
+    let processing = moved.reaches(&id(1), "PROCESSING").await?;
     at_dot.release();
-    moved.reaches(&id(1), "SENT").await?;
+    let left = moved.reaches(&id(1), "SENT").await?;
+    for (before, after) in [(&ready, &processing), (&processing, &left)] {
+        assert!(after["version"].as_i64() > before["version"].as_i64(), "{before:#} {after:#}");
+        assert!(after["updated_at"].as_str() > before["updated_at"].as_str(), "{before:#} {after:#}");
+    }
     moved.post(&id(2), json!({"to": "nobody@example.net"})).await?;
     moved.reaches(&id(2), "FAILED").await?;
 

@@ -28,6 +28,18 @@ fn row(url: &str, id: &str) -> anyhow::Result<Vec<String>> {
     Ok(first)
 }
 
+/// The tasks of the mailbox in the view, in the order of their ids.
+fn task_rows(url: &str) -> anyhow::Result<Vec<Vec<String>>> {
+    let (place, socket) = url.split_once("?socket=").context("no socket in the URL")?;
+    let views = format!("{place}_views?socket={socket}");
+    let columns = "id, inbox_email, uid, subject, email_date, status, created_at, updated_at, attempt_count, error_message";
+    let printed = run_in(
+        &views,
+        &format!("SELECT {columns} FROM monitored_emails_tasks WHERE inbox_email = 'desk' ORDER BY id"),
+    );
+    Ok(printed.lines().map(|row| row.split('\t').map(str::to_owned).collect()).collect())
+}
+
 /// A time of the API as the view writes it.
 fn at(value: &Value, field: &str) -> String {
     text(value, field).replace('T', " ").replace('Z', "000")
@@ -55,7 +67,7 @@ async fn scanned(gateway: &Gateway, uid: u64) -> anyhow::Result<Value> {
     .await
 }
 
-/// Requirements 4, 5, 7–14.
+/// Requirements 4, 5, 7–16, 18, 19, 21–23.
 #[tokio::test]
 async fn a_mailbox_and_its_row_say_the_same() -> anyhow::Result<()> {
     let (dovecot, sink) = (Dovecot::start(), SmtpSink::start().await);
@@ -109,8 +121,25 @@ async fn a_mailbox_and_its_row_say_the_same() -> anyhow::Result<()> {
     assert!(text(&second, "last_scanned_at") > text(&first, "last_scanned_at"), "{first:#} {second:#}");
     assert_eq!((&second["created_at"], &second["description"]), (&made["created_at"], &made["description"]));
     assert!(text(&second, "updated_at") > text(&made, "updated_at"), "{second:#}");
-    let tasks = gateway.get("/v1/inbound?mailbox=desk").await?;
-    assert_eq!(tasks["data"].as_array().map(Vec::len), Some(4), "each is there once: {tasks:#}");
+    let tasks = eventually("all to wait for a rule", async || {
+        let tasks = gateway.get("/v1/inbound?mailbox=desk&status=waiting").await?;
+        Ok(tasks["data"].as_array().filter(|tasks| tasks.len() == 4).cloned())
+    })
+    .await?;
+
+    // And so is each task, the oldest first.
+    let shown = task_rows(&url)?;
+    assert_eq!(shown.len(), 4, "each is there once: {shown:?}");
+    for (n, (row, task)) in shown.iter().zip(tasks.iter().rev()).enumerate() {
+        let uid = (n + 1).to_string();
+        let (date, came) = ("2026-11-15 04:00:00.000000".to_owned(), at(task, "created_at"));
+        let expected = [text(task, "id"), "desk", &uid, "nothing of note", &date, "error", &*came];
+        assert_eq!(row[..7], expected, "{task:#}");
+        assert!(row[7] >= row[6], "it was changed after it came: {row:?}");
+        // To wait for a rule is no attempt.
+        assert_eq!((row[8].as_str(), task["attempts"].as_i64()), ("0", Some(0)), "{task:#}");
+        assert!(row[9].contains("no active rule"), "{row:?}");
+    }
 
     // The password is shown by none of them, and is kept nowhere as it is.
     assert!(second["password_set"] == true && !second.to_string().contains(PASSWORD), "{second:#}");

@@ -74,8 +74,8 @@ impl OutboxSql {
                  WHERE status = 'pending' ORDER BY seq LIMIT 1",
             ),
             take: sql(
-                "SELECT seq, id, {columns} FROM {schema}.outbox WHERE status = 'pending' ORDER BY seq LIMIT $1 \
-                 FOR UPDATE SKIP LOCKED",
+                "SELECT seq, id, {columns} FROM {schema}.outbox WHERE status = 'pending' AND seq > $2 \
+                 ORDER BY seq LIMIT $1 FOR UPDATE SKIP LOCKED",
             ),
             // Rows are named twice: a planner that takes a new table for empty would otherwise compare every
             // pending row with every verdict.
@@ -197,11 +197,11 @@ impl SourceDatabase for PostgresSource {
         Ok(lag)
     }
 
-    async fn take(&mut self, most: u32) -> Result<TakenRows, OutboxError> {
+    async fn take(&mut self, after: i64, most: u32) -> Result<TakenRows, OutboxError> {
         let taken = async {
             sqlx::raw_sql("BEGIN").execute(&mut self.conn).await?;
             let mut buffer = RowBuffer::default();
-            let mut rows = query(&self.sql.take).bind(i64::from(most)).fetch(&mut self.conn);
+            let mut rows = query(&self.sql.take).bind(i64::from(most)).bind(after).fetch(&mut self.conn);
             while let Some(row) = rows.try_next().await? {
                 buffer.add(read_row(&row)?);
             }

@@ -41,7 +41,7 @@ impl TokenSql {
             take: sql(
                 "SELECT t.id, t.nonce::text, t.action::text, t.secret, t.code, a.email, a.login, t.expires_at, \
                  floor(extract(epoch FROM now()))::bigint FROM {tables}.tokens t JOIN {tables}.accounts a ON a.id = t.account \
-                 WHERE {eligible} ORDER BY t.id LIMIT $1 FOR UPDATE OF t SKIP LOCKED FOR SHARE OF a SKIP LOCKED",
+                 WHERE {eligible} AND t.id > $2 ORDER BY t.id LIMIT $1 FOR UPDATE OF t SKIP LOCKED FOR SHARE OF a SKIP LOCKED",
             ),
             settle: sql("UPDATE {tables}.tokens t SET \
                  state = CASE WHEN v.uid IS NULL THEN t.state ELSE 'mailed' END, \
@@ -112,11 +112,17 @@ pub(in super::super) struct TokenTable<'a> {
 }
 
 impl TokenTable<'_> {
-    /// Takes tokens to mail. They and their accounts are locked until the tokens are settled.
-    pub(in super::super) async fn take(&mut self, most: u32) -> Result<Vec<TokenRow>, OutboxError> {
+    /// Takes tokens to mail with an id above `after`. They and their accounts are locked until the tokens are
+    /// settled.
+    pub(in super::super) async fn take(
+        &mut self,
+        after: i64,
+        most: u32,
+    ) -> Result<Vec<TokenRow>, OutboxError> {
         let taken = async {
             sqlx::raw_sql("BEGIN").execute(&mut *self.conn).await?;
-            let rows = query(&self.sql.take).bind(i64::from(most)).fetch_all(&mut *self.conn).await?;
+            let take = query(&self.sql.take).bind(i64::from(most)).bind(after);
+            let rows = take.fetch_all(&mut *self.conn).await?;
             if rows.is_empty() {
                 sqlx::raw_sql("ROLLBACK").execute(&mut *self.conn).await?;
             }

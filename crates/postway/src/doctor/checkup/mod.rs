@@ -6,6 +6,7 @@
 //! check has ten seconds, checks run side by side, and lists are bounded, and the findings say what was left
 //! out. Without a server, only this machine is checked.
 
+mod captured;
 mod clock;
 mod configuration;
 mod database;

@@ -8,6 +8,7 @@ use postway_domain::{AccountKind, Clock as _, HookProvider};
 use reqwest::Method;
 use serde_json::Value;
 
+use super::captured::judge_sandbox;
 use super::server::{CheckedTenant, ReachedServer};
 use super::{CheckupFinding, CheckupState, TOGETHER, within};
 use crate::cli::amount::span;
@@ -125,13 +126,10 @@ pub async fn accounts(reached: &ReachedServer) -> Vec<CheckupFinding> {
             within(tenant.client.call(Method::POST, &test, &[], RequestBody::Empty)),
         );
         match (shown, trial) {
-            (Ok(shown), _) if shown["kind"] == "sandbox" && captures(&settings_of(tenant).await, &id) => {
-                let found = "mail that names no account is captured by it, and sent to nobody";
-                let advice = "add a relay with `postway accounts create` and make it the tenant's default_account; where the \
-                              tenant is there for tests, say so: `postway tenants update ID --test true`";
-                CheckupFinding::new(name, CheckupState::Warning).found(found).advice(advice)
-            }
             (Ok(shown), trial) => {
+                if let Some(finding) = judge_sandbox(tenant, &name, &shown).await {
+                    return finding;
+                }
                 let judged = judge_account(&name, &shown, &trial);
                 if judged.state != CheckupState::Ok || !reports_events(&field(&shown, "kind")) {
                     return judged;
@@ -164,19 +162,6 @@ fn judge_hook(judged: CheckupFinding, hook: &Result<Value, CommandFailure>) -> C
         }
         Ok(_) | Err(_) => judged,
     }
-}
-
-/// A tenant's settings, also for its own key; null if the server does not show them.
-async fn settings_of(tenant: &CheckedTenant) -> Value {
-    match &tenant.settings {
-        Value::Null => within(tenant.client.get(&["v1", "tenant"], &[])).await.unwrap_or_default(),
-        settings => settings.clone(),
-    }
-}
-
-/// Whether this account captures a tenant's mail although nobody chose that.
-fn captures(tenant: &Value, sandbox: &str) -> bool {
-    tenant["default_account"] == sandbox && tenant["test"] != true
 }
 
 fn judge_account(name: &str, account: &Value, trial: &Result<Value, CommandFailure>) -> CheckupFinding {
@@ -370,15 +355,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn a_sandbox_that_nobody_chose_is_reported() {
-        let tenant = |account: &str, test: bool| json!({"default_account": account, "test": test});
-        assert!(captures(&tenant("sandbox", false), "sandbox"));
-        assert!(!captures(&tenant("sandbox", true), "sandbox"));
-        assert!(!captures(&tenant("relay", false), "sandbox"));
-        assert!(!captures(&Value::Null, "sandbox"));
-    }
 
     #[test]
     fn a_route_to_an_account_that_is_gone_is_reported() {

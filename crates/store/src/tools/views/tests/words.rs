@@ -522,6 +522,8 @@ async fn certified_mail_fails_in_the_words_of_its_provider(rig: Rig) {
         let shown = rig.one("messages", &["pec_error", "pec_error_code"], &format!("id = 'pec-{n}'")).await;
         let expected = [pec_error(kind, &particulars), pec_error_code(kind, &particulars)];
         assert_eq!(shown.iter().map(|text| text.as_deref()).collect::<Vec<_>>(), expected, "{data:?}");
+        let failed_at = rig.one("messages", &["pec_error_ts"], &format!("id = 'pec-{n}'")).await;
+        assert!(failed_at[0].is_some(), "{kind:?} {data:?}");
     }
 }
 
