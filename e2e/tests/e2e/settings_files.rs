@@ -20,6 +20,11 @@ const FILES: &[(&str, &str)] = &[
         "acme/accounts/spare.toml",
         "kind = \"smtp\"\nhost = \"spare.example.com\"\nport = 25\ntls = \"starttls\"\n",
     ),
+    (
+        "acme/routes/news.toml",
+        "description = \"what can wait\"\naccounts = [{ account = \"spare\", weight = 1 }, { account = \"relay-1\", weight = 3 }]\n\
+         [match]\ntags = [\"news\"]\n",
+    ),
     ("acme/templates/welcome.toml", "subject = \"Hello {{ name }}\"\ntext = \"Hi {{ name }}\"\n"),
     (
         "acme/webhooks/crm.toml",
@@ -87,6 +92,8 @@ async fn a_folder_is_applied_once_and_again_without_a_change() -> anyhow::Result
     ensure!(account["password_set"] == true && account["limits"]["per_minute"] == 60, "{account}");
     let tenant = gateway.get("/v1/tenants/acme").await?;
     ensure!(tenant["default_account"] == "relay-1" && tenant["daily_quota"]["messages"] == 1000, "{tenant}");
+    let route = of_acme(&gateway, "/v1/routes/news").await?;
+    ensure!(route["accounts"][1]["weight"] == 3 && route["match"]["tags"] == json!(["news"]), "{route}");
     let key = fs::read_to_string(folder.path().join("shop.key"))?;
     ensure!(
         key.starts_with("pw_") && !fs::read_to_string(folder.path().join("crm.secret"))?.trim().is_empty()
@@ -136,6 +143,8 @@ async fn what_is_exported_applies_elsewhere_and_an_interrupted_run_is_repeated()
     let relay = fs::read_to_string(exported.path().join("acme/accounts/relay-1.toml"))?;
     ensure!(relay.contains("password_env = \"POSTWAY_SECRET_ACME_ACCOUNTS_RELAY_1_PASSWORD\""), "{relay}");
     ensure!(!relay.contains("correct horse") && !relay.contains("version"), "{relay}");
+    let route = fs::read_to_string(exported.path().join("acme/routes/news.toml"))?;
+    ensure!(route.contains("spare") && !route.contains("missing"), "{route}");
     let secrets = [
         ("POSTWAY_SECRET_ACME_ACCOUNTS_RELAY_1_PASSWORD", "correct horse"),
         ("POSTWAY_SECRET_ACME_MAILBOXES_SUPPORT_PASSWORD", "battery staple"),

@@ -75,7 +75,7 @@ impl FileExport {
                 let path = kind.path_of(tenant, shown);
                 client.get(&path.iter().map(String::as_str).collect::<Vec<_>>(), &[]).await?
             }
-            _ => shown.clone(),
+            _ => kind.without_findings(shown.clone()),
         };
         let name = match kind {
             ResourceKind::Webhooks => whole["id"].as_str(),

@@ -10,6 +10,8 @@ pub enum ResourceKind {
     Streams,
     /// Ways out
     Accounts,
+    /// Rules that choose the account of mail that names none
+    Routes,
     /// Templates; a changed one becomes a new version
     Templates,
     /// Webhooks, known by their URL
@@ -24,9 +26,10 @@ pub enum ResourceKind {
 
 impl ResourceKind {
     /// Every kind, in the order in which things are created.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Streams,
         Self::Accounts,
+        Self::Routes,
         Self::Templates,
         Self::Webhooks,
         Self::Mailboxes,
@@ -39,6 +42,7 @@ impl ResourceKind {
         match self {
             Self::Streams => "streams",
             Self::Accounts => "accounts",
+            Self::Routes => "routes",
             Self::Templates => "templates",
             Self::Webhooks => "webhooks",
             Self::Mailboxes => "mailboxes",
@@ -57,6 +61,7 @@ impl ResourceKind {
         match self {
             Self::Streams => "StreamRequest",
             Self::Accounts => "AccountRequest",
+            Self::Routes => "RouteRequest",
             Self::Templates => "TemplateRequest",
             Self::Webhooks => "WebhookRequest",
             Self::Mailboxes => "MailboxRequest",
@@ -68,7 +73,7 @@ impl ResourceKind {
     /// The field by which a thing is the same on the server and in the folder.
     pub fn identity(self) -> &'static str {
         match self {
-            Self::Streams | Self::Accounts | Self::Mailboxes | Self::Rules => "id",
+            Self::Streams | Self::Accounts | Self::Routes | Self::Mailboxes | Self::Rules => "id",
             Self::Templates | Self::Keys => "name",
             Self::Webhooks => "url",
         }
@@ -85,7 +90,12 @@ impl ResourceKind {
         match self {
             Self::Keys => Some(("key", "key_file")),
             Self::Webhooks => Some(("secret", "secret_file")),
-            Self::Streams | Self::Accounts | Self::Templates | Self::Mailboxes | Self::Rules => None,
+            Self::Streams
+            | Self::Accounts
+            | Self::Routes
+            | Self::Templates
+            | Self::Mailboxes
+            | Self::Rules => None,
         }
     }
 
@@ -113,7 +123,17 @@ impl ResourceKind {
             Self::Keys => !shown["revoked_at"].is_null(),
             Self::Accounts => shown["kind"] == "sandbox",
             Self::Webhooks => shown["url"].is_null(),
-            Self::Streams | Self::Templates | Self::Mailboxes | Self::Rules => false,
+            Self::Streams | Self::Routes | Self::Templates | Self::Mailboxes | Self::Rules => false,
         }
+    }
+
+    /// Takes out of a thing what the server adds inside its fields: whether the accounts of a route exist.
+    pub fn without_findings(self, mut shown: Value) -> Value {
+        if self == Self::Routes {
+            for account in shown["accounts"].as_array_mut().into_iter().flatten() {
+                account.as_object_mut().and_then(|account| account.remove("missing"));
+            }
+        }
+        shown
     }
 }
