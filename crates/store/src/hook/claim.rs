@@ -271,7 +271,8 @@ mod tests {
         assert!(!bytes.take(1, &mut first), "its hook has used up its part");
         assert!(bytes.take(3, &mut second) && !bytes.take(1, &mut second), "nothing is left");
         let mut large = ClaimBytes::new(10);
-        assert!(large.take(100, &mut i64::MAX) && !large.take(1, &mut i64::MAX));
+        let mut plenty = i64::MAX;
+        assert!(large.take(100, &mut plenty) && !large.take(1, &mut plenty));
     }
 
     #[test]
