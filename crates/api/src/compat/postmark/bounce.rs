@@ -1,15 +1,13 @@
 //! `/bounces`: recipients that a mail did not reach, newest message first.
 //!
 //! A bounce here concerns one recipient: a report that came back, a complaint, or a relay that refused the
-//! address. Bounces are not stored apart from the messages, so the matching messages are read page by page
-//! from the newest, until there are 10,000 bounces or 100,000 messages were read.
+//! address. Bounces are not stored apart from the messages: they are read from messages with such an outcome,
+//! messages that failed, and the newest 100,000 messages with several recipients, at most 10,000 in all.
 
 use axum::{Json, extract::State, http::Uri};
 use futures::{StreamExt, TryStreamExt};
-use postway_domain::{EventKind, MessageState, MessageUid, RecipientStatus, TenantId, Time};
-use postway_store::record::{
-    DirectoryChange, MessageBrief, MessageOutcomes, MessageSummary, RecipientRecord,
-};
+use postway_domain::{EventKind, MessageState, MessageStatus, MessageUid, RecipientStatus, TenantId, Time};
+use postway_store::record::{DirectoryChange, MessageBrief, MessageFilter, MessageSummary, RecipientRecord};
 use serde_json::{Value, json};
 
 use super::{
@@ -169,43 +167,60 @@ async fn shown(
     shown.buffered(TOGETHER).try_collect().await
 }
 
-/// The newest bounces of the matching messages.
+/// The newest bounces of the matching messages. Reports and failures have indexes, so they are found however
+/// much was sent since. What a relay refused of a mail that it took for others has none: for that the newest
+/// messages are looked through.
 async fn all(
     app: &AppState,
     tenant: &TenantId,
     wanted: &PostmarkMessageFilter,
 ) -> Result<Vec<PostmarkBounce>, ApiError> {
-    let (mut bounces, mut before) = (Vec::new(), None);
-    for _ in 0..LOOKS_MAX {
-        let page = app.store.search(tenant, &wanted.filter, before, LOOK).await?;
-        let some: Vec<MessageSummary> =
-            page.messages.into_iter().filter(|message| wanted.is(message)).collect();
-        let uids: Vec<MessageUid> = some.iter().map(|message| message.uid).collect();
-        let heard = app.store.fates(tenant, &uids).await?;
-        let came_back = |fate: &&MessageOutcomes| {
-            let bad =
-                |kind| matches!(kind, EventKind::Bounced | EventKind::PecFailed | EventKind::Complained);
-            fate.outcomes.iter().any(|one| bad(one.outcome))
-        };
-        let came_back = heard.iter().filter(came_back).map(|fate| fate.uid);
-        // Of a mail that was sent to some recipients, a relay may have refused others.
-        let refused = some
-            .iter()
-            .filter(|message| message.state == MessageState::Failed || message.recipient_count > 1)
-            .map(|message| message.uid);
-        let mut bounced: Vec<MessageUid> = came_back.chain(refused).collect();
-        bounced.sort_unstable();
-        bounced.dedup();
-        let mut briefs = briefs(app, tenant, &bounced).await?;
+    let mut uids = Vec::new();
+    for outcome in [EventKind::Bounced, EventKind::Complained, EventKind::PecFailed] {
+        let filter = MessageFilter { outcome: Some(outcome), ..wanted.filter.clone() };
+        uids.extend(newest(app, tenant, wanted, filter, |_| true).await?);
+    }
+    if wanted.filter.status.is_none_or(|status| status == MessageStatus::Failed) {
+        let filter = MessageFilter { status: Some(MessageStatus::Failed), ..wanted.filter.clone() };
+        uids.extend(newest(app, tenant, wanted, filter, |_| true).await?);
+    }
+    let in_part =
+        |message: &MessageSummary| message.recipient_count > 1 && message.state != MessageState::Failed;
+    uids.extend(newest(app, tenant, wanted, wanted.filter.clone(), in_part).await?);
+    uids.sort_unstable_by_key(|uid| std::cmp::Reverse(*uid));
+    uids.dedup();
+    let mut bounces = Vec::new();
+    for some in uids.chunks(LOOK as usize) {
+        let mut briefs = briefs(app, tenant, some).await?;
         briefs.sort_unstable_by_key(|brief| std::cmp::Reverse(brief.summary.uid));
         bounces.extend(briefs.into_iter().flat_map(PostmarkBounce::all_of));
-        before = page.next;
-        if bounces.len() >= LIST_MAX || before.is_none() {
+        if bounces.len() >= LIST_MAX {
             break;
         }
     }
     bounces.truncate(LIST_MAX);
     Ok(bounces)
+}
+
+/// The newest messages that match this filter, what else was asked for, and `is`.
+async fn newest(
+    app: &AppState,
+    tenant: &TenantId,
+    wanted: &PostmarkMessageFilter,
+    filter: MessageFilter,
+    is: impl Fn(&MessageSummary) -> bool,
+) -> Result<Vec<MessageUid>, ApiError> {
+    let (mut uids, mut before) = (Vec::new(), None);
+    for _ in 0..LOOKS_MAX {
+        let page = app.store.search(tenant, &filter, before, LOOK).await?;
+        let some = page.messages.iter().filter(|message| wanted.is(message) && is(message));
+        uids.extend(some.map(|message| message.uid));
+        before = page.next;
+        if uids.len() >= LIST_MAX || before.is_none() {
+            break;
+        }
+    }
+    Ok(uids)
 }
 
 pub(super) async fn show(
