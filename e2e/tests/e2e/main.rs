@@ -84,6 +84,7 @@ mod rolling;
 mod scheduling;
 mod sdk;
 mod sdk_resend;
+mod sdk_senders;
 mod second_process;
 mod sensitive;
 mod ses;

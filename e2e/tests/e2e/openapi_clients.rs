@@ -1,5 +1,5 @@
-//! Clients that generators make of the OpenAPI document, as it is served: one in Python sends through the
-//! real binary, one in TypeScript passes the compiler.
+//! The OpenAPI document as it is served: a linter has nothing to say, and of the clients that generators make
+//! of it those in Python send through the real binary, and those in TypeScript pass the compiler.
 
 use postway_e2e::{Gateway, text};
 use postway_testkit::OpenApiTools;
@@ -31,6 +31,27 @@ told["imported"] = import_suppressions.sync(client=gateway, body=File(payload=io
 wrong = send_message.sync(client=gateway, body=MessageRequest(from_="shop@example.com"))
 assert isinstance(wrong, Error), wrong
 told["error"] = wrong.error.code
+print(json.dumps(told))
+"#;
+
+/// The same by openapi-generator, whose clients have other names.
+const GENERATED: &str = r#"
+import json, os
+from openapi_client import ApiClient, Configuration, MessageRequest, MessagesApi
+from openapi_client.exceptions import ApiException
+
+messages = MessagesApi(ApiClient(Configuration(host=os.environ["URL"], access_token=os.environ["KEY"])))
+mail = {"from": "Shop <shop@example.com>", "to": ["ada@example.net"], "subject": "Hello", "text": "Hi"}
+told = {"sent": messages.send_message(MessageRequest.from_dict({**mail, "id": "order-1"})).id}
+told["status"] = messages.get_message("order-1").status
+told["raw"] = bytes(messages.get_raw_message("order-1")).decode()
+ready = b"From: shop@example.com\r\nTo: ada@example.net\r\nSubject: Ready-made\r\n\r\nHi\r\n"
+told["ready"] = messages.send_raw_message(ready, id="order-2").id
+told["listed"] = len(messages.list_messages(limit=10).data)
+try:
+    messages.send_message(MessageRequest.from_dict({"from": "shop@example.com"}))
+except ApiException as error:
+    told["error"] = json.loads(error.body)["error"]["code"]
 print(json.dumps(told))
 "#;
 
@@ -77,5 +98,35 @@ async fn clients_made_of_the_document_compile_and_send() -> anyhow::Result<()> {
     assert_eq!(text(&told, "error"), "validation_error");
     assert_eq!((text(&told, "cancelled"), &told["imported"]), ("cancelled", &json!(1)), "{told:#}");
     assert_eq!((text(&told, "later"), &told["listed"]), ("scheduled", &json!(["order-3"])), "{told:#}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_linter_has_nothing_to_say_and_the_other_generators_clients_work() -> anyhow::Result<()> {
+    let gateway = Gateway::start().await?;
+    let tools = tokio::task::spawn_blocking(OpenApiTools::installed).await?;
+    let folder = tempfile::tempdir()?;
+    let document = folder.path().join("openapi.json");
+    std::fs::write(&document, gateway.get("/openapi.json").await?.to_string())?;
+
+    let python = async {
+        tools.generated_client("python", &document, folder.path()).await;
+        let (url, key) = (gateway.url(), gateway.key());
+        tools.python(&folder.path().join("python"), GENERATED, &[("URL", &url), ("KEY", &key)]).await
+    };
+    let typescript = async {
+        tools.generated_client("typescript-fetch", &document, folder.path()).await;
+        tools.compile(&folder.path().join("typescript-fetch")).await;
+    };
+    let (told, (), ()) = tokio::join!(python, typescript, tools.lint(&document, folder.path()));
+    let told: Value = serde_json::from_str(&told)?;
+    assert_eq!(
+        (text(&told, "sent"), text(&told, "ready"), &told["listed"]),
+        ("order-1", "order-2", &json!(2)),
+        "{told:#}"
+    );
+    assert!(text(&told, "raw").contains("Subject: Hello"), "{told:#}");
+    assert!(["ready", "sending", "sent"].contains(&text(&told, "status")), "{told:#}");
+    assert_eq!(text(&told, "error"), "validation_error");
     Ok(())
 }

@@ -15,12 +15,23 @@ pub enum CompatApi {
     Resend,
     /// `postmark`: the API of Postmark.
     Postmark,
+    /// `sendgrid`: the API of SendGrid.
+    SendGrid,
+    /// `mailgun`: the API of Mailgun.
+    Mailgun,
 }
 
 impl CompatApi {
     /// Every compatibility API.
-    pub const ALL: [Self; 5] =
-        [Self::Reference000, Self::Reference001, Self::Reference004, Self::Resend, Self::Postmark];
+    pub const ALL: [Self; 7] = [
+        Self::Reference000,
+        Self::Reference001,
+        Self::Reference004,
+        Self::Resend,
+        Self::Postmark,
+        Self::SendGrid,
+        Self::Mailgun,
+    ];
 
     /// The name in `/compat/NAME`.
     pub fn as_str(self) -> &'static str {
@@ -30,6 +41,8 @@ impl CompatApi {
             Self::Reference004 => "004",
             Self::Resend => "resend",
             Self::Postmark => "postmark",
+            Self::SendGrid => "sendgrid",
+            Self::Mailgun => "mailgun",
         }
     }
 }
@@ -87,6 +100,6 @@ mod tests {
             assert_eq!(api.to_string().parse(), Ok(api));
         }
         let error = "002".parse::<CompatApi>().unwrap_err().to_string();
-        assert_eq!(error, "`002` is no door; there are 000, 001, 004, resend, postmark");
+        assert_eq!(error, "`002` is no door; there are 000, 001, 004, resend, postmark, sendgrid, mailgun");
     }
 }

@@ -11,13 +11,18 @@
 mod api_name;
 mod error_style;
 mod lookup;
+mod mail_headers;
+mod mailgun;
 mod message_list;
+mod placeholder;
 mod postmark;
 mod reference_000;
 mod reference_001;
 mod reference_004;
 mod resend;
 mod routes;
+mod sendgrid;
+mod several;
 mod shown_content;
 mod stored_request;
 mod translate;
@@ -58,6 +63,8 @@ fn routes_of(api: CompatApi) -> (CompatRoutes, &'static ErrorStyle) {
         CompatApi::Reference004 => (reference_004::routes(), &reference_004::ERROR_STYLE),
         CompatApi::Resend => (resend::routes(), &resend::ERROR_STYLE),
         CompatApi::Postmark => (postmark::routes(), &postmark::ERROR_STYLE),
+        CompatApi::SendGrid => (sendgrid::routes(), &sendgrid::ERROR_STYLE),
+        CompatApi::Mailgun => (mailgun::routes(), &mailgun::ERROR_STYLE),
     }
 }
 

@@ -33,6 +33,14 @@ fn is_refused_by(door: &str, answer: &Answer, status: u16) {
             assert_eq!(json["statusCode"], status, "{door}: {json}");
         }
         "postmark" => assert!(json["ErrorCode"].is_number() && json["Message"].is_string(), "{door}: {json}"),
+        "sendgrid" => {
+            let errors = json["errors"].as_array().filter(|errors| !errors.is_empty());
+            assert!(
+                errors.is_some_and(|errors| errors.iter().all(|one| one["message"].is_string())),
+                "{json}"
+            );
+        }
+        "mailgun" => assert!(json["message"].is_string(), "{door}: {json}"),
         "004" => {
             assert!(json["error"]["code"].is_string() && json["error"]["message"].is_string(), "{json}");
             assert_eq!(json["error"]["requestId"], answer.headers["x-request-id"].to_str().unwrap());

@@ -13,6 +13,7 @@ mod json_schema;
 mod support;
 
 mod doors;
+mod mailgun;
 mod postmark;
 mod postmark_lists;
 mod postmark_templates;
@@ -22,3 +23,4 @@ mod reference_001_clients;
 mod reference_001_words;
 mod reference_004;
 mod resend;
+mod sendgrid;

@@ -7,7 +7,7 @@ use std::{fmt, str::FromStr, time::Duration};
 use jiff::{
     SignedDuration,
     civil::{self, DateTime},
-    fmt::temporal::Pieces,
+    fmt::{rfc2822::DateTimeParser, temporal::Pieces},
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -101,6 +101,13 @@ fn last_day(text: &str) -> Option<i64> {
 }
 
 impl Time {
+    /// Parses a date as mails write it (RFC 2822), such as `Thu, 31 Jan 2030 09:00:00 +0100`. A day of the week
+    /// that is wrong is passed over.
+    pub fn from_rfc2822(text: &str) -> Result<Self, TimeError> {
+        static PARSER: DateTimeParser = DateTimeParser::new().relaxed_weekday(true);
+        PARSER.parse_timestamp(text).map_err(|_| TimeError).and_then(|at| Self::in_range(at.as_millisecond()))
+    }
+
     fn from_seconds(seconds: i64) -> Result<Self, TimeError> {
         seconds.checked_mul(1000).ok_or(TimeError).and_then(Self::in_range)
     }
@@ -158,6 +165,18 @@ mod tests {
         let seconds: Time = serde_json::from_str("1704067200").unwrap();
         assert_eq!(text, seconds);
         assert_eq!(text.to_string(), "2024-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn the_date_of_a_mail_is_a_time() {
+        for text in
+            ["Fri, 14 Oct 2011 23:10:10 +0000", "14 Oct 2011 19:10:10 -0400", "Mon, 14 Oct 2011 23:10:10 GMT"]
+        {
+            assert_eq!(Time::from_rfc2822(text).ok(), "2011-10-14T23:10:10Z".parse().ok(), "{text}");
+        }
+        for text in ["", "tomorrow", "2011-10-14T23:10:10Z", "14 Oct 11 99:10"] {
+            assert!(Time::from_rfc2822(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -9,6 +9,8 @@ settings.configure(
     ANYMAIL={
         "POSTMARK_SERVER_TOKEN": os.environ["KEY"], "POSTMARK_API_URL": url + "/compat/postmark/",
         "RESEND_API_KEY": os.environ["KEY"], "RESEND_API_URL": url + "/compat/resend/",
+        "SENDGRID_API_KEY": os.environ["KEY"], "SENDGRID_API_URL": url + "/compat/sendgrid/v3/",
+        "MAILGUN_API_KEY": os.environ["KEY"], "MAILGUN_API_URL": url + "/compat/mailgun/v3/",
     },
 )
 django.setup()
@@ -17,6 +19,8 @@ from django.core.mail import EmailMultiAlternatives, get_connection
 backends = {
     "anymail postmark": "anymail.backends.postmark.EmailBackend",
     "anymail resend": "anymail.backends.resend.EmailBackend",
+    "anymail sendgrid": "anymail.backends.sendgrid.EmailBackend",
+    "anymail mailgun": "anymail.backends.mailgun.EmailBackend",
     "django smtp": "django.core.mail.backends.smtp.EmailBackend",
 }
 for subject, backend in backends.items():

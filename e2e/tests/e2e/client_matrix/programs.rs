@@ -195,6 +195,18 @@ pub const PROGRAMS: &[ClientProgram] = &[
                 &[KeptPart::Html("<p>Hello from Django.</p>")],
             ),
             mail("anymail resend", ADA, "Hello from Django.", &[KeptPart::Html("<p>Hello from Django.</p>")]),
+            mail(
+                "anymail sendgrid",
+                ADA,
+                "Hello from Django.",
+                &[KeptPart::Html("<p>Hello from Django.</p>")],
+            ),
+            mail(
+                "anymail mailgun",
+                ADA,
+                "Hello from Django.",
+                &[KeptPart::Html("<p>Hello from Django.</p>")],
+            ),
             mail("django smtp", ADA, "Hello from Django.", &[KeptPart::Html("<p>Hello from Django.</p>")]),
         ],
     },
@@ -232,5 +244,39 @@ pub const PROGRAMS: &[ClientProgram] = &[
         run: Script(Python(include_str!("postmarker.py"))),
         prints: "OK",
         mails: &[mail("postmarker send", ADA, "Hello from Postmarker.", &[])],
+    },
+    ClientProgram {
+        name: "SendGrid for Node",
+        run: Script(Node(include_str!("sendgrid.mjs"))),
+        prints: "202",
+        mails: &[mail(
+            "sendgrid node",
+            ADA_AND_BOB,
+            "Hello from SendGrid.",
+            &[KeptPart::Html("<b>SendGrid</b>")],
+        )],
+    },
+    ClientProgram {
+        name: "SendGrid for Python",
+        run: Script(Python(include_str!("sendgrid.py"))),
+        prints: "202",
+        mails: &[mail("sendgrid python", ADA, "Hello from SendGrid.", &[])],
+    },
+    ClientProgram {
+        name: "Mailgun for Node",
+        run: Script(Node(include_str!("mailgun.mjs"))),
+        prints: "Queued",
+        mails: &[mail(
+            "mailgun node",
+            ADA_AND_BOB,
+            "Hello from Mailgun.",
+            &[KeptPart::Html("<b>Mailgun</b>")],
+        )],
+    },
+    ClientProgram {
+        name: "Mailgun for Python",
+        run: Script(Python(include_str!("mailgun.py"))),
+        prints: "Queued",
+        mails: &[mail("mailgun python", ADA, "Hello from Mailgun.", &[])],
     },
 ];

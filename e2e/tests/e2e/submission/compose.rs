@@ -1,5 +1,6 @@
 //! What `deploy/compose.yml` and `deploy/Containerfile` say, done by hand: the same variables, command and
-//! health check, and a mail of a program that signs in as the example's does.
+//! health check, a mail of a program that signs in as the example's does, and mails of the library that the
+//! example's application sends with.
 
 use anyhow::{Context, ensure};
 use postway_e2e::PATIENCE;
@@ -65,6 +66,12 @@ async fn the_compose_example_takes_mail_as_it_says() -> anyhow::Result<()> {
     let taken = client.send(MAIL).await?;
     ensure!(taken.starts_with("250 "), "{taken}");
     stage.sink.wait_for(1, PATIENCE).await;
+    // The example's application sends with this library, set up like this where SMTP_SECURITY is off.
+    let (address, key) = (stage.address(PLAIN).await?, key.to_owned());
+    let host = address.ip().to_string();
+    let send = move || crate::client_matrix::lettre::send(&host, address.port(), &key);
+    tokio::task::spawn_blocking(send).await??;
+    stage.sink.wait_for(3, PATIENCE).await;
 
     // The image's health check finds it well, at the port where it is here.
     let check = CONTAINERFILE.lines().find_map(|line| line.trim().strip_prefix("CMD [\"bash\""));
