@@ -7,7 +7,7 @@ use serde::{
     de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use super::translate::{JsonText, RawFields, misshapen};
+use super::translate::{CompatText, RawFields, misshapen};
 use crate::http::error::ApiError;
 
 /// A list with more messages than this is not read to its end.
@@ -64,7 +64,7 @@ impl<'de> Visitor<'de> for MessageListSeed {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let (mut messages, mut beside) = (None, Vec::new());
-        while let Some(JsonText(name)) = map.next_key()? {
+        while let Some(CompatText(name)) = map.next_key()? {
             if name == self.0 {
                 if messages.is_some() {
                     return Err(A::Error::custom("is given twice"));

@@ -28,7 +28,7 @@ const ITEMS_MAX: usize = 100_000;
 /// A text, borrowed unless it was escaped.
 #[derive(Deserialize)]
 #[serde(transparent)]
-pub(super) struct JsonText<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+pub(super) struct CompatText<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// An object's fields in their order, each as raw text.
 pub(crate) struct RawFields<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
@@ -98,7 +98,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawFields<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields = Vec::new();
-                while let Some((JsonText(name), value)) = map.next_entry()? {
+                while let Some((CompatText(name), value)) = map.next_entry()? {
                     if fields.len() == FIELDS_MAX {
                         return Err(A::Error::custom(format_args!(
                             "there are more than {FIELDS_MAX} fields"
@@ -218,7 +218,7 @@ pub(crate) fn is_empty_list(value: &RawValue) -> bool {
 
 /// A value as text, if it is one.
 pub(crate) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<JsonText<'_>>(value.get()).ok().map(|JsonText(text)| text)
+    serde_json::from_str::<CompatText<'_>>(value.get()).ok().map(|CompatText(text)| text)
 }
 
 /// The id of a refused message, shortened for display.

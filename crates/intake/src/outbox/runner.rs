@@ -17,7 +17,7 @@ use super::{
     database::{STEP_S_MAX, SourceDatabase, connect, within},
     error::OutboxError,
     import_batch::{BATCH_ROWS, RowImportResult},
-    status::{SourceState, StatusBoard},
+    status::{OutboxStatusBoard, SourceState},
     token::TokenMailer,
     write_back,
 };
@@ -47,7 +47,7 @@ pub struct OutboxRunner {
     pub(super) source: OutboxSource,
     pub(super) door: Arc<Door>,
     pub(super) mailer: Option<TokenMailer>,
-    pub(super) board: StatusBoard,
+    pub(super) board: OutboxStatusBoard,
     node: Arc<dyn OutboxNode>,
 }
 
@@ -95,7 +95,7 @@ impl OutboxRunner {
     ) -> Result<Self, OutboxError> {
         let accounts = source.accounts.as_ref();
         let mailer = accounts.map(|accounts| TokenMailer::new(&source, accounts, secret_key)).transpose()?;
-        Ok(Self { source, door, mailer, board: StatusBoard::default(), node })
+        Ok(Self { source, door, mailer, board: OutboxStatusBoard::default(), node })
     }
 
     pub(super) fn store(&self) -> &dyn Store {

@@ -76,9 +76,9 @@ pub(super) struct LiveStatus {
 
 /// The status of a source, shared between its runner and the API.
 #[derive(Debug, Default)]
-pub(super) struct StatusBoard(Mutex<LiveStatus>);
+pub(super) struct OutboxStatusBoard(Mutex<LiveStatus>);
 
-impl StatusBoard {
+impl OutboxStatusBoard {
     pub(super) fn read(&self) -> LiveStatus {
         self.lock().clone()
     }

@@ -45,7 +45,7 @@ pub(super) enum LimitReached {
 
 /// The slot of a connection. Dropping it frees the slot.
 #[derive(Debug)]
-pub(super) struct ConnectionSlot {
+pub(super) struct SmtpConnectionSlot {
     limit: Arc<ConnectionLimit>,
     client: ClientAddress,
     number: u64,
@@ -58,7 +58,7 @@ impl ConnectionLimit {
     }
 
     /// Takes a slot for a connection from this address.
-    pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Result<ConnectionSlot, LimitReached> {
+    pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Result<SmtpConnectionSlot, LimitReached> {
         let client = ClientAddress::of(peer);
         let mut open = self.open();
         let own = open.by_client.get(&client).copied().unwrap_or_default();
@@ -79,7 +79,7 @@ impl ConnectionLimit {
         let (number, wanted) = (open.last_number, CancellationToken::new());
         open.strangers.insert(number, wanted.clone());
         metrics::gauge!("postway_smtp_sessions").set(open.all as f64);
-        Ok(ConnectionSlot { limit: self.clone(), client, number, wanted })
+        Ok(SmtpConnectionSlot { limit: self.clone(), client, number, wanted })
     }
 
     fn open(&self) -> MutexGuard<'_, OpenSmtpConnections> {
@@ -87,7 +87,7 @@ impl ConnectionLimit {
     }
 }
 
-impl ConnectionSlot {
+impl SmtpConnectionSlot {
     /// Records that the client showed a valid key: the connection is no longer closed for another, unless it
     /// was already asked to close.
     pub(super) fn admit(&self) {
@@ -100,7 +100,7 @@ impl ConnectionSlot {
     }
 }
 
-impl Drop for ConnectionSlot {
+impl Drop for SmtpConnectionSlot {
     fn drop(&mut self) {
         let mut open = self.limit.open();
         open.strangers.remove(&self.number);

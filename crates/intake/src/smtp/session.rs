@@ -23,7 +23,7 @@ use super::{
     authenticator::SmtpDenial,
     client_rules::{ClientOrigin, ClientRules, OriginKind},
     command::NamedClient,
-    connection_limit::ConnectionSlot,
+    connection_limit::SmtpConnectionSlot,
     conversation::{SessionEnding, SessionStep, SmtpConversation, SubmittedMail},
     reception,
     reply::{NOT_STORED, SubmissionReply},
@@ -87,7 +87,7 @@ pub(super) struct SmtpSession {
     pub(super) cut: CancellationToken,
     pub(super) began: Instant,
     /// Its slot in the connection limit.
-    pub(super) slot: ConnectionSlot,
+    pub(super) slot: SmtpConnectionSlot,
 }
 
 /// Why the exchange stopped.

@@ -22,7 +22,7 @@ use crate::{
 const ATTEMPT_ONE: &str = "{\"attempt\":1}";
 
 /// A new message with its lane's id and, if a standing claim took it, the lease.
-pub(crate) struct JournalEntry<'m> {
+pub(crate) struct NewMessageRow<'m> {
     pub message: &'m PackedMessage,
     pub lane: LaneId,
     pub lease: Option<LeaseGrant>,
@@ -32,7 +32,7 @@ pub(crate) struct JournalEntry<'m> {
     suppressed: Vec<bool>,
 }
 
-impl<'m> JournalEntry<'m> {
+impl<'m> NewMessageRow<'m> {
     /// Applies the lease conditions; takes a slot of a standing claim if there is one for it.
     pub fn new(
         message: &'m PackedMessage,
@@ -87,7 +87,7 @@ impl<'m> JournalEntry<'m> {
     }
 }
 
-impl JournalEntry<'_> {
+impl NewMessageRow<'_> {
     pub fn state(&self) -> MessageState {
         if self.is_suppressed() {
             MessageState::Suppressed

@@ -17,7 +17,7 @@ use postway_domain::{
 use crate::{
     error::StoreError,
     journal::history::insert_events,
-    queue::{new_message_row::JournalEntry, packing::pack_mail, transaction::WriteTransaction},
+    queue::{new_message_row::NewMessageRow, packing::pack_mail, transaction::WriteTransaction},
     record::{
         MessageChange, NewEvent, NewLink, PreparationResult, PreparationState, PrepareRequest,
         PreparedMessage, ToPrepare,
@@ -124,16 +124,17 @@ pub(crate) fn multi() -> [&'static MultiRow; 2] {
 /// Gives a row to each new message that is not composed yet.
 pub(crate) async fn enter(
     engine: &mut impl WriteTransaction,
-    entries: &[JournalEntry<'_>],
+    entries: &[NewMessageRow<'_>],
 ) -> Result<(), StoreError> {
-    let waiting: Vec<&JournalEntry<'_>> = entries.iter().filter(|entry| entry.awaits_preparation()).collect();
+    let waiting: Vec<&NewMessageRow<'_>> =
+        entries.iter().filter(|entry| entry.awaits_preparation()).collect();
     if waiting.is_empty() {
         return Ok(());
     }
     engine.after().prepares = true;
     let mut session = engine.session()?;
     for (sql, run) in ENTER.runs(&waiting) {
-        let row = |entry: &&JournalEntry<'_>| {
+        let row = |entry: &&NewMessageRow<'_>| {
             let message = entry.message;
             let (tenant, due_at) = (message.lane.tenant.as_str(), message.created_at);
             values![message.uid.as_bytes(), tenant, due_at, 0_i64, message.settled.as_deref()]

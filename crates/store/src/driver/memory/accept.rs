@@ -14,7 +14,7 @@ use crate::{
         collapse::{Older, count_entered, withdrawal},
         hand_over::HandOver,
         lease_conditions::LeaseConditions,
-        new_message_row::JournalEntry,
+        new_message_row::NewMessageRow,
         packing::{PackedMessage, Packing},
     },
     record::{
@@ -129,7 +129,7 @@ impl MemoryTables {
         }
         let superseded = self.supersede(&message);
         let message = PackedMessage::new(message, Packing::Plain);
-        let entry = JournalEntry::new(&message, message.lane.id(), hand_over, terms);
+        let entry = NewMessageRow::new(&message, message.lane.id(), hand_over, terms);
         let (claimed, acceptance) = (entry.claimed(), entry.acceptance());
         let lease = entry.lease;
         let statuses: Vec<_> = (0..message.recipients.len()).map(|at| entry.recipient_status(at)).collect();

@@ -11,7 +11,7 @@ use crate::{
     queue::{
         dedup::refuse_repeats,
         lease_conditions::LeaseConditions,
-        new_message_row::{JournalEntry, LaneIds},
+        new_message_row::{LaneIds, NewMessageRow},
         packing::PackedMessage,
         preparation,
     },
@@ -73,7 +73,7 @@ pub(super) async fn accept(
             answers.push(refusal);
             continue;
         }
-        let entry = JournalEntry::new(message, lanes.id(&message.lane), &txn.handover, terms);
+        let entry = NewMessageRow::new(message, lanes.id(&message.lane), &txn.handover, terms);
         answers.push(entry.acceptance());
         entries.push(entry);
     }
@@ -104,9 +104,9 @@ fn check_sizes(txn: &WriteConnection, messages: &[&PackedMessage]) -> Result<(),
     )))
 }
 
-async fn insert_lanes(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
+async fn insert_lanes(txn: &mut WriteConnection, entries: &[NewMessageRow<'_>]) -> Result<(), StoreError> {
     let (mut fresh, stored_at) = (Vec::new(), Instant::now());
-    for &JournalEntry { message, lane: id, .. } in entries {
+    for &NewMessageRow { message, lane: id, .. } in entries {
         if txn.lanes.note(id, stored_at, message.created_at) {
             fresh.push((id, &message.lane));
         }
@@ -128,11 +128,11 @@ async fn insert_lanes(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -
     Ok(())
 }
 
-async fn insert_messages(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
+async fn insert_messages(txn: &mut WriteConnection, entries: &[NewMessageRow<'_>]) -> Result<(), StoreError> {
     for (sql, run) in INSERT_MESSAGE.runs(entries) {
         let mut query = sqlx::query(sql);
         for entry in run {
-            let JournalEntry { message, lane, lease, .. } = entry;
+            let NewMessageRow { message, lane, lease, .. } = entry;
             query = query
                 .bind(message.uid.as_bytes().as_slice())
                 .bind(message.lane.tenant.as_str())
@@ -157,7 +157,7 @@ async fn insert_messages(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]
     Ok(())
 }
 
-async fn insert_contents(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
+async fn insert_contents(txn: &mut WriteConnection, entries: &[NewMessageRow<'_>]) -> Result<(), StoreError> {
     let mut bytes = entries.first().map_or(0, |entry| entry.message.row_bytes());
     // A new part begins where the bytes of the one before are full.
     let parts = entries.chunk_by(|_, next| {
@@ -170,7 +170,7 @@ async fn insert_contents(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]
     });
     for (sql, run) in parts.flat_map(|part| INSERT_CONTENT.runs(part)) {
         let mut query = sqlx::query(sql);
-        for JournalEntry { message, .. } in run {
+        for NewMessageRow { message, .. } in run {
             let content = &message.content;
             let tags = (!content.tags.is_empty()).then(|| serde_json::json!(content.tags).to_string());
             query = query
@@ -201,7 +201,7 @@ async fn insert_contents(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]
     Ok(())
 }
 
-async fn insert_parts(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
+async fn insert_parts(txn: &mut WriteConnection, entries: &[NewMessageRow<'_>]) -> Result<(), StoreError> {
     let recipients: Vec<_> = entries
         .iter()
         .flat_map(|entry| (0..).zip(&entry.message.recipients).map(move |(at, one)| (entry, at, one)))

@@ -11,7 +11,7 @@ use crate::{
     queue::{
         dedup::refuse_repeats,
         lease_conditions::LeaseConditions,
-        new_message_row::{JournalEntry, LaneIds},
+        new_message_row::{LaneIds, NewMessageRow},
         packing::PackedMessage,
         preparation,
     },
@@ -65,7 +65,7 @@ pub(super) async fn accept(
             answers.push(refusal);
             continue;
         }
-        let entry = JournalEntry::new(message, lanes.id(&message.lane), &txn.handover, terms);
+        let entry = NewMessageRow::new(message, lanes.id(&message.lane), &txn.handover, terms);
         answers.push(entry.acceptance());
         entries.push(entry);
     }
@@ -86,9 +86,9 @@ pub(super) async fn accept(
     Ok(answers)
 }
 
-async fn insert_lanes(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
+async fn insert_lanes(txn: &mut WriteConnection, entries: &[NewMessageRow<'_>]) -> Result<(), StoreError> {
     let (mut fresh, stored_at) = (Vec::new(), Instant::now());
-    for &JournalEntry { message, lane: id, .. } in entries {
+    for &NewMessageRow { message, lane: id, .. } in entries {
         if txn.lanes.note(id, stored_at, message.created_at) {
             fresh.push((id, &message.lane));
         }
@@ -111,7 +111,7 @@ async fn insert_lanes(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -
     Ok(())
 }
 
-async fn insert_messages(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
+async fn insert_messages(txn: &mut WriteConnection, entries: &[NewMessageRow<'_>]) -> Result<(), StoreError> {
     let nodes = column(entries, |entry| entry.lease.map(|lease| lease.incarnation));
     sqlx::query(INSERT_MESSAGE)
         .bind(column(entries, |entry| entry.message.uid.as_bytes().as_slice()))
@@ -136,11 +136,11 @@ async fn insert_messages(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]
     Ok(())
 }
 
-async fn insert_contents(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
+async fn insert_contents(txn: &mut WriteConnection, entries: &[NewMessageRow<'_>]) -> Result<(), StoreError> {
     let mut rest = entries;
     while !rest.is_empty() {
         let mut bytes = 0;
-        let mut fits = |entry: &&JournalEntry<'_>| {
+        let mut fits = |entry: &&NewMessageRow<'_>| {
             bytes += entry.message.row_bytes();
             bytes <= STATEMENT_BYTES_MAX
         };
@@ -154,7 +154,7 @@ async fn insert_contents(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]
 
 async fn insert_content_run(
     txn: &mut WriteConnection,
-    entries: &[JournalEntry<'_>],
+    entries: &[NewMessageRow<'_>],
 ) -> Result<(), StoreError> {
     let contents = column(entries, |entry| &entry.message.content);
     let payloads = column(&contents, |content| content.payload.as_ref());
@@ -189,7 +189,7 @@ async fn insert_content_run(
     Ok(())
 }
 
-async fn insert_parts(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
+async fn insert_parts(txn: &mut WriteConnection, entries: &[NewMessageRow<'_>]) -> Result<(), StoreError> {
     let recipients: Vec<_> = entries
         .iter()
         .flat_map(|entry| (0..).zip(&entry.message.recipients).map(move |(at, one)| (entry, at, one)))

@@ -11,7 +11,7 @@ use crate::{
     queue::{
         dedup::refuse_repeats,
         lease_conditions::LeaseConditions,
-        new_message_row::{JournalEntry, LaneIds},
+        new_message_row::{LaneIds, NewMessageRow},
         packing::PackedMessage,
         preparation,
     },
@@ -52,7 +52,7 @@ pub(super) async fn accept(
             answers.push(refusal);
             continue;
         }
-        let entry = JournalEntry::new(message, lanes.id(&message.lane), &txn.handover, terms);
+        let entry = NewMessageRow::new(message, lanes.id(&message.lane), &txn.handover, terms);
         answers.push(entry.acceptance());
         entries.push(entry);
     }
@@ -70,9 +70,9 @@ pub(super) async fn accept(
     Ok(answers)
 }
 
-fn insert_lanes(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
+fn insert_lanes(txn: &mut WriteConnection, entries: &[NewMessageRow<'_>]) -> Result<(), StoreError> {
     let stored_at = Instant::now();
-    for &JournalEntry { message, lane: id, .. } in entries {
+    for &NewMessageRow { message, lane: id, .. } in entries {
         if !txn.lanes.note(id, stored_at, message.created_at) {
             continue;
         }
@@ -90,10 +90,10 @@ fn insert_lanes(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Resu
     Ok(())
 }
 
-fn insert_messages(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
+fn insert_messages(txn: &mut WriteConnection, entries: &[NewMessageRow<'_>]) -> Result<(), StoreError> {
     let mut query = txn.conn.query(INSERT_MESSAGE)?;
     for entry in entries {
-        let JournalEntry { message, lane, lease, .. } = entry;
+        let NewMessageRow { message, lane, lease, .. } = entry;
         query = query
             .bind(message.uid.as_bytes().as_slice())
             .bind(message.lane.tenant.as_str())
@@ -114,7 +114,7 @@ fn insert_messages(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> R
         query.execute_row()?;
     }
     let mut query = txn.conn.query(INSERT_CONTENT)?;
-    for JournalEntry { message, .. } in entries {
+    for NewMessageRow { message, .. } in entries {
         let content = &message.content;
         let tags = (!content.tags.is_empty()).then(|| serde_json::json!(content.tags).to_string());
         query = query
@@ -144,7 +144,7 @@ fn insert_messages(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> R
     Ok(())
 }
 
-fn insert_parts(txn: &mut WriteConnection, entries: &[JournalEntry<'_>]) -> Result<(), StoreError> {
+fn insert_parts(txn: &mut WriteConnection, entries: &[NewMessageRow<'_>]) -> Result<(), StoreError> {
     let recipients: Vec<_> = entries
         .iter()
         .flat_map(|entry| (0..).zip(&entry.message.recipients).map(move |(at, one)| (entry, at, one)))
