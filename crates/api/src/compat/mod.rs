@@ -10,6 +10,7 @@
 
 mod api_name;
 mod error_style;
+mod expansion;
 mod lookup;
 mod mail_headers;
 mod mailgun;
@@ -22,7 +23,6 @@ mod reference_004;
 mod resend;
 mod routes;
 mod sendgrid;
-mod several;
 mod shown_content;
 mod stored_request;
 mod translate;

@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     compat::{
+        expansion::ExpansionBudget,
         mail_headers::MailHeaders,
         placeholder::{PlaceholderFault, Placeholders},
-        several::SeveralRoom,
         translate::{MessageWriter, refuse_mail, split_addresses},
     },
     http::error::{ApiError, FieldError},
@@ -32,16 +32,19 @@ const UNSUBSCRIBE_URLS: [&str; 3] =
     ["%unsubscribe_url%", "%tag_unsubscribe_url%", "%mailing_list_unsubscribe_url%"];
 
 /// Translates a call. Faults of values are left to the intake, except for what has no place in our message.
-pub(super) fn translate(form: &MailgunForm, room: &mut SeveralRoom<'_>) -> Result<Vec<Bytes>, ApiError> {
-    let common = CommonFields::read(form, room).map_err(|fault| refuse_mail(vec![fault]))?;
+pub(super) fn translate(
+    form: &MailgunForm,
+    budget: &mut ExpansionBudget<'_>,
+) -> Result<Vec<Bytes>, ApiError> {
+    let common = CommonFields::read(form, budget).map_err(|fault| refuse_mail(vec![fault]))?;
     let Some(json) = form.text("recipient-variables") else {
-        return Ok(vec![common.message(&common.to, None, room)?.into()]);
+        return Ok(vec![common.message(&common.to, None, budget)?.into()]);
     };
     let variables = RecipientVariables::read(json).map_err(|fault| refuse_mail(vec![fault]))?;
     let mut messages = Vec::with_capacity(common.to.len());
     for recipient in &common.to {
         let own = variables.of(recipient).map_err(|fault| refuse_mail(vec![fault]))?;
-        messages.push(common.message(&[recipient], own.as_ref(), room)?.into());
+        messages.push(common.message(&[recipient], own.as_ref(), budget)?.into());
     }
     Ok(messages)
 }
@@ -64,7 +67,7 @@ struct CommonFields<'a> {
 }
 
 impl<'a> CommonFields<'a> {
-    fn read(form: &'a MailgunForm, room: &SeveralRoom<'_>) -> Result<Self, FieldError> {
+    fn read(form: &'a MailgunForm, budget: &ExpansionBudget<'_>) -> Result<Self, FieldError> {
         let missing = |name: &str| FieldError::new("", format!("'{name}' parameter is missing"));
         let from = addresses(form, "from").join(", ");
         if from.is_empty() {
@@ -110,7 +113,7 @@ impl<'a> CommonFields<'a> {
         same.extend((!tags.is_empty()).then(|| ("tags", Value::from(tags).to_string())));
         same.extend(send_at.map(|at| ("send_at", Value::from(at.to_string()).to_string())));
         same.extend(is_on(form, "t:text")?.then(|| ("auto_text", "true".to_owned())));
-        same.extend(attachments(form, room.left())?.map(|files| ("attachments", files)));
+        same.extend(attachments(form, budget.left())?.map(|files| ("attachments", files)));
         Ok(Self { form, to, headers, metadata, template, same })
     }
 
@@ -119,17 +122,17 @@ impl<'a> CommonFields<'a> {
         &self,
         to: &[&str],
         own: Option<&Placeholders>,
-        room: &mut SeveralRoom<'_>,
+        budget: &mut ExpansionBudget<'_>,
     ) -> Result<String, ApiError> {
         let to = Value::from(to).to_string();
         let bytes = self.same.iter().map(|(_, json)| json.len()).sum::<usize>() + to.len() + 256;
-        room.take(bytes)?;
+        budget.take(bytes)?;
         let mut ours = MessageWriter::with_capacity(bytes);
         ours.json("to", &to);
         for (name, json) in &self.same {
             ours.json(name, json);
         }
-        let mut filling = MailFilling { own, room };
+        let mut filling = MailFilling { own, budget };
         for name in ["subject", "text", "html"] {
             // A template replaces the texts, and the subject unless the call has one.
             let given = self.form.text(name).filter(|_| name == "subject" || self.template.is_none());
@@ -198,21 +201,21 @@ fn few<'a>(field: &str, addresses: Vec<&'a str>) -> Result<Vec<&'a str>, FieldEr
     }
 }
 
-/// Fills in one recipient's values, within the room that there is.
+/// Fills in one recipient's values, within the budget that there is.
 struct MailFilling<'a, 'r> {
     own: Option<&'a Placeholders>,
-    room: &'a mut SeveralRoom<'r>,
+    budget: &'a mut ExpansionBudget<'r>,
 }
 
 impl MailFilling<'_, '_> {
     fn fill<'t>(&mut self, text: &'t str) -> Result<Cow<'t, str>, ApiError> {
         let filled = match self.own {
-            Some(values) => values.fill(text, self.room.left()).map_err(|fault| match fault {
-                PlaceholderFault::TooLong | PlaceholderFault::TooMany => self.room.too_large(),
+            Some(values) => values.fill(text, self.budget.left()).map_err(|fault| match fault {
+                PlaceholderFault::TooLong | PlaceholderFault::TooMany => self.budget.too_large(),
             })?,
             None => Cow::Borrowed(text),
         };
-        self.room.take(filled.len())?;
+        self.budget.take(filled.len())?;
         Ok(filled)
     }
 
@@ -227,12 +230,12 @@ impl MailFilling<'_, '_> {
         match value {
             Value::String(text) => *text = self.fill(text)?.into_owned(),
             Value::Array(items) => {
-                self.room.take(items.len() * VALUE_BYTES)?;
+                self.budget.take(items.len() * VALUE_BYTES)?;
                 items.iter_mut().try_for_each(|item| self.fill_value(item))?;
             }
-            // Names and values take room while they are copied, however short they are.
+            // Names and values take memory while they are copied, however short they are.
             Value::Object(fields) => {
-                self.room.take(fields.keys().map(|name| name.len() + VALUE_BYTES).sum())?;
+                self.budget.take(fields.keys().map(|name| name.len() + VALUE_BYTES).sum())?;
                 fields.values_mut().try_for_each(|field| self.fill_value(field))?;
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -282,12 +285,12 @@ mod tests {
     }
 
     fn made(form: &MailgunForm) -> Vec<Value> {
-        let made = translate(form, &mut SeveralRoom::of(1 << 20)).unwrap();
+        let made = translate(form, &mut ExpansionBudget::of(1 << 20)).unwrap();
         made.iter().map(|message| serde_json::from_slice(message).unwrap()).collect()
     }
 
     fn wrong(form: &MailgunForm) -> String {
-        translate(form, &mut SeveralRoom::of(1 << 20)).unwrap_err().details()[0].field.clone()
+        translate(form, &mut ExpansionBudget::of(1 << 20)).unwrap_err().details()[0].field.clone()
     }
 
     #[test]
@@ -394,6 +397,6 @@ mod tests {
         let many = vec!["a@example.net"; 500].join(",");
         let text = "x".repeat(10_000);
         let form = with(&[("to", &many), ("text", &text), ("recipient-variables", "{}")]);
-        assert_eq!(translate(&form, &mut SeveralRoom::of(1 << 20)).unwrap_err().status().as_u16(), 413);
+        assert_eq!(translate(&form, &mut ExpansionBudget::of(1 << 20)).unwrap_err().status().as_u16(), 413);
     }
 }

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     auth::Sender,
     compat::{
-        several::{SeveralRoom, take_all},
+        expansion::{ExpansionBudget, take_all},
         translate::refuse_mail,
     },
     http::{
@@ -43,7 +43,7 @@ pub(super) async fn send(
     let context = accept::compat_context(caller, &id, &parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let form = MailgunForm::read(&parts.headers, &bytes)?;
-    let messages = message::translate(&form, &mut SeveralRoom::new(&app, &parts, bytes.len()))?;
+    let messages = message::translate(&form, &mut ExpansionBudget::new(&app, &parts, bytes.len()))?;
     // Mailgun has no limit on subjects of its own.
     let context = RequestContext { any_subject: true, ..context };
     let receipts = take_all(&app, &context, messages, |_, path| theirs(path)).await?;

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     compat::{
-        several::SeveralRoom,
+        expansion::ExpansionBudget,
         translate::{RawFields, RawItems, expect_text, is_blank, refuse_mail, text},
     },
     http::error::{ApiError, FieldError},
@@ -34,7 +34,7 @@ pub(super) struct SendGridMail {
 }
 
 /// Translates a call. Faults of values are left to the intake, except for what has no place in our message.
-pub(super) fn translate(json: &[u8], room: &mut SeveralRoom<'_>) -> Result<SendGridMail, ApiError> {
+pub(super) fn translate(json: &[u8], budget: &mut ExpansionBudget<'_>) -> Result<SendGridMail, ApiError> {
     let mut fields = RawFields::read(json)?;
     let mut faults = Vec::new();
     let personalizations = fields.take("personalizations");
@@ -64,7 +64,7 @@ pub(super) fn translate(json: &[u8], room: &mut SeveralRoom<'_>) -> Result<SendG
     }
     let mut messages = Vec::with_capacity(items.len());
     for (index, item) in items.into_iter().enumerate() {
-        messages.push(personalization::message(index, item, &common, room)?.into());
+        messages.push(personalization::message(index, item, &common, budget)?.into());
     }
     Ok(SendGridMail { messages, is_trial })
 }
@@ -222,13 +222,13 @@ mod tests {
     }
 
     fn made(mail: &Value) -> Vec<Value> {
-        let made = translate(mail.to_string().as_bytes(), &mut SeveralRoom::of(1 << 20)).unwrap();
+        let made = translate(mail.to_string().as_bytes(), &mut ExpansionBudget::of(1 << 20)).unwrap();
         made.messages.iter().map(|message| serde_json::from_slice(message).unwrap()).collect()
     }
 
     #[track_caller]
     fn wrong(mail: Value) -> Vec<String> {
-        let error = translate(mail.to_string().as_bytes(), &mut SeveralRoom::of(1 << 20)).unwrap_err();
+        let error = translate(mail.to_string().as_bytes(), &mut ExpansionBudget::of(1 << 20)).unwrap_err();
         error.details().iter().map(|fault| fault.field.clone()).collect()
     }
 
@@ -307,7 +307,7 @@ mod tests {
     fn a_trial_is_known_and_what_cannot_be_honoured_is_named() {
         let trial =
             with(json!({"mail_settings": {"sandbox_mode": {"enable": true}, "footer": {"enable": false}}}));
-        assert!(translate(trial.to_string().as_bytes(), &mut SeveralRoom::of(1 << 20)).unwrap().is_trial);
+        assert!(translate(trial.to_string().as_bytes(), &mut ExpansionBudget::of(1 << 20)).unwrap().is_trial);
         for (more, field) in [
             (json!({"personalizations": []}), "personalizations"),
             (json!({"personalizations": [{}]}), "personalizations.0.to"),
@@ -343,11 +343,11 @@ mod tests {
         let mail = with(
             json!({"personalizations": many, "content": [{"type": "text/plain", "value": "x".repeat(10_000)}]}),
         );
-        let error = translate(mail.to_string().as_bytes(), &mut SeveralRoom::of(1 << 20)).unwrap_err();
+        let error = translate(mail.to_string().as_bytes(), &mut ExpansionBudget::of(1 << 20)).unwrap_err();
         assert_eq!(error.status().as_u16(), 413);
         let grown = with(json!({"content": [{"type": "text/plain", "value": "x".repeat(1_000)}],
             "personalizations": [{"to": [{"email": "a@example.net"}], "substitutions": {"x": "y".repeat(2_000)}}]}));
-        let error = translate(grown.to_string().as_bytes(), &mut SeveralRoom::of(1 << 20)).unwrap_err();
+        let error = translate(grown.to_string().as_bytes(), &mut ExpansionBudget::of(1 << 20)).unwrap_err();
         assert_eq!(error.status().as_u16(), 413);
     }
 }

@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 use super::part::{self, MailForms};
 use crate::{
     compat::{
+        expansion::ExpansionBudget,
         mail_headers::MailHeaders,
         placeholder::{PlaceholderFault, Placeholders},
-        several::SeveralRoom,
         translate::{MessageWriter, RawFields, expect_text, is_empty_list, refuse_mail, text},
     },
     http::error::{ApiError, FieldError},
@@ -46,12 +46,12 @@ pub(super) fn message(
     index: usize,
     item: &RawValue,
     common: &CommonParts<'_>,
-    room: &mut SeveralRoom<'_>,
+    budget: &mut ExpansionBudget<'_>,
 ) -> Result<String, ApiError> {
     let at = |name: &str| format!("personalizations.{index}.{name}");
     let refuse = |fault: FieldError| refuse_mail(vec![fault]);
     let mut own = part::object(&format!("personalizations.{index}"), item).map_err(refuse)?;
-    room.take(common.len() + item.get().len())?;
+    budget.take(common.len() + item.get().len())?;
     let mut ours = MessageWriter::with_capacity(common.len() + item.get().len());
     match own.take("from") {
         Some(from) => ours.json("from", &part::address(&at("from"), from).map_err(refuse)?),
@@ -73,7 +73,7 @@ pub(super) fn message(
     }
     let substitutions = own.take("substitutions").map(|value| substitutions(&at("substitutions"), value));
     let substitutions = substitutions.transpose().map_err(refuse)?.flatten();
-    content(index, &mut own, &mut ours, common, substitutions.as_ref(), room)?;
+    content(index, &mut own, &mut ours, common, substitutions.as_ref(), budget)?;
     for (name, json) in &common.same {
         ours.json(name, json);
     }
@@ -94,7 +94,7 @@ fn content<'a>(
     ours: &mut MessageWriter,
     common: &CommonParts<'a>,
     substitutions: Option<&Placeholders>,
-    room: &mut SeveralRoom<'_>,
+    budget: &mut ExpansionBudget<'_>,
 ) -> Result<(), ApiError> {
     if let Some(name) = &common.template {
         let data = own.take("dynamic_template_data").filter(|data| !is_empty_list(data));
@@ -113,13 +113,13 @@ fn content<'a>(
     {
         let Some(text) = text else { continue };
         let filled = match substitutions {
-            Some(values) => values.fill(text, room.left()).map_err(|fault| match fault {
-                PlaceholderFault::TooLong => room.too_large(),
+            Some(values) => values.fill(text, budget.left()).map_err(|fault| match fault {
+                PlaceholderFault::TooLong => budget.too_large(),
                 PlaceholderFault::TooMany => too_many(index),
             })?,
             None => Cow::Borrowed(text),
         };
-        room.take(filled.len())?;
+        budget.take(filled.len())?;
         ours.text(name, &filled);
     }
     if !common.forms.alternatives.is_empty() {

@@ -10,7 +10,7 @@ use postway_intake::RequestContext;
 use super::{error::theirs, mail};
 use crate::{
     auth::Sender,
-    compat::several::{SeveralRoom, take_all},
+    compat::expansion::{ExpansionBudget, take_all},
     http::{body, error::ApiError, request_id::RequestId},
     message::submit::accept,
     state::SharedState,
@@ -29,8 +29,8 @@ pub(super) async fn send(
     let context = accept::compat_context(caller, &id, &parts.headers)?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
-    let mut room = SeveralRoom::new(&app, &parts, bytes.len());
-    let mail::SendGridMail { messages, is_trial } = mail::translate(&bytes, &mut room)?;
+    let mut budget = ExpansionBudget::new(&app, &parts, bytes.len());
+    let mail::SendGridMail { messages, is_trial } = mail::translate(&bytes, &mut budget)?;
     // SendGrid has no limit on subjects of its own.
     let context = RequestContext { any_subject: true, dry_run: is_trial, ..context };
     let receipts = take_all(&app, &context, messages, theirs).await?;

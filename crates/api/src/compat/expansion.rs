@@ -18,7 +18,7 @@ const FAULTS_MAX: usize = 100;
 
 /// The memory for the messages that one call becomes. What they have in common is written once for each of
 /// them, so a small call may become much.
-pub(super) struct SeveralRoom<'a> {
+pub(super) struct ExpansionBudget<'a> {
     share: Option<&'a RequestShare>,
     /// The bytes of the call itself.
     body: usize,
@@ -26,14 +26,14 @@ pub(super) struct SeveralRoom<'a> {
     bytes_max: usize,
 }
 
-impl<'a> SeveralRoom<'a> {
-    /// The room of a call with a body of this many bytes: as much again as any body may have.
+impl<'a> ExpansionBudget<'a> {
+    /// The budget of a call with a body of this many bytes: as much again as any body may have.
     pub(super) fn new(app: &AppState, parts: &'a Parts, body: usize) -> Self {
         let share = parts.extensions.get::<RequestShare>();
         Self { share, body, used: 0, bytes_max: app.door.limits().request_bytes_max }
     }
 
-    /// Room without a budget, for tests.
+    /// A budget without a share of the memory, for tests.
     #[cfg(test)]
     pub(super) fn of(bytes_max: usize) -> Self {
         Self { share: None, body: 0, used: 0, bytes_max }
@@ -91,8 +91,8 @@ pub(super) async fn take_all(
                     // Too large, or the store does not answer: that is not a fault of a field.
                     return Err(error);
                 }
-                let room = FAULTS_MAX - faults.len();
-                faults.extend(error.details().iter().take(room).cloned());
+                let left = FAULTS_MAX - faults.len();
+                faults.extend(error.details().iter().take(left).cloned());
             }
         }
     }
@@ -104,13 +104,13 @@ pub(super) async fn take_all(
 
 /// What all messages of a call have in common is faulty in each of them, and is named once.
 fn without_repeats(faults: Vec<FieldError>) -> Vec<FieldError> {
-    let mut told: Vec<FieldError> = Vec::with_capacity(faults.len());
+    let mut unique: Vec<FieldError> = Vec::with_capacity(faults.len());
     for fault in faults {
-        if !told.contains(&fault) {
-            told.push(fault);
+        if !unique.contains(&fault) {
+            unique.push(fault);
         }
     }
-    told
+    unique
 }
 
 #[cfg(test)]
@@ -119,9 +119,11 @@ mod tests {
 
     #[test]
     fn room_is_taken_once() {
-        let mut room = SeveralRoom::of(10);
-        assert!(room.take(6).is_ok() && room.take(5).is_err() && room.left() == 4 && room.take(4).is_ok());
-        assert_eq!(room.take(1).err().map(|error| error.status().as_u16()), Some(413));
+        let mut budget = ExpansionBudget::of(10);
+        assert!(
+            budget.take(6).is_ok() && budget.take(5).is_err() && budget.left() == 4 && budget.take(4).is_ok()
+        );
+        assert_eq!(budget.take(1).err().map(|error| error.status().as_u16()), Some(413));
     }
 
     #[test]
