@@ -5,12 +5,12 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 /// A compatibility API, by its name in paths and settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CompatApi {
-    /// `000`: an outbox with callbacks.
-    Reference000,
-    /// `001`: a message proxy for many tenants.
-    Reference001,
-    /// `004`: a gateway that validates and sends by SES.
-    Reference004,
+    /// `outbox`: an outbox with callbacks.
+    Outbox,
+    /// `proxy`: a message proxy for many tenants.
+    Proxy,
+    /// `pipeline`: a gateway that validates and sends by SES.
+    Pipeline,
     /// `resend`: the API of Resend.
     Resend,
     /// `postmark`: the API of Postmark.
@@ -24,9 +24,9 @@ pub enum CompatApi {
 impl CompatApi {
     /// Every compatibility API.
     pub const ALL: [Self; 7] = [
-        Self::Reference000,
-        Self::Reference001,
-        Self::Reference004,
+        Self::Outbox,
+        Self::Proxy,
+        Self::Pipeline,
         Self::Resend,
         Self::Postmark,
         Self::SendGrid,
@@ -36,14 +36,31 @@ impl CompatApi {
     /// The name in `/compat/NAME`.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Reference000 => "000",
-            Self::Reference001 => "001",
-            Self::Reference004 => "004",
+            Self::Outbox => "outbox",
+            Self::Proxy => "proxy",
+            Self::Pipeline => "pipeline",
             Self::Resend => "resend",
             Self::Postmark => "postmark",
             Self::SendGrid => "sendgrid",
             Self::Mailgun => "mailgun",
         }
+    }
+}
+
+impl CompatApi {
+    /// The number that it had as its name, which paths and settings still take.
+    pub fn number(self) -> Option<&'static str> {
+        match self {
+            Self::Outbox => Some("000"),
+            Self::Proxy => Some("001"),
+            Self::Pipeline => Some("004"),
+            Self::Resend | Self::Postmark | Self::SendGrid | Self::Mailgun => None,
+        }
+    }
+
+    /// The names under which paths and settings have it.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        [Some(self.as_str()), self.number()].into_iter().flatten()
     }
 }
 
@@ -69,7 +86,7 @@ impl FromStr for CompatApi {
     type Err = UnknownCompatApi;
 
     fn from_str(text: &str) -> Result<Self, UnknownCompatApi> {
-        let found = Self::ALL.into_iter().find(|api| api.as_str() == text);
+        let found = Self::ALL.into_iter().find(|api| api.names().any(|name| name == text));
         found.ok_or_else(|| UnknownCompatApi(text.chars().take(40).collect()))
     }
 }
@@ -97,9 +114,12 @@ mod tests {
     #[test]
     fn every_door_is_found_by_its_name_and_nothing_else_is() {
         for api in CompatApi::ALL {
-            assert_eq!(api.to_string().parse(), Ok(api));
+            assert!(api.names().all(|name| name.parse() == Ok(api)));
         }
         let error = "002".parse::<CompatApi>().unwrap_err().to_string();
-        assert_eq!(error, "`002` is no door; there are 000, 001, 004, resend, postmark, sendgrid, mailgun");
+        assert_eq!(
+            error,
+            "`002` is no door; there are outbox, proxy, pipeline, resend, postmark, sendgrid, mailgun"
+        );
     }
 }

@@ -40,9 +40,10 @@ use crate::{http::error_style::ErrorStyle, state::SharedState};
 
 /// The routes of every enabled API, each under its prefix, and the chosen one at `/`.
 pub(crate) fn routes(config: &CompatConfig) -> Router<SharedState> {
-    let nested = config.doors.iter().fold(Router::new(), |router, api| {
-        let (CompatRoutes { router: bare, .. }, style) = routes_of(*api);
-        let prefix = format!("/compat/{api}");
+    let names = config.doors.iter().flat_map(|api| api.names().map(|name| (*api, name)));
+    let nested = names.fold(Router::new(), |router, (api, name)| {
+        let (CompatRoutes { router: bare, .. }, style) = routes_of(api);
+        let prefix = format!("/compat/{name}");
         let bare_prefix = error_style::bare_prefix(style);
         router.nest(&prefix, error_style::under_prefix(bare, style)).route(&format!("{prefix}/"), bare_prefix)
     });
@@ -58,9 +59,9 @@ pub(crate) fn routes(config: &CompatConfig) -> Router<SharedState> {
 /// The routes of an API, and how it takes keys and formats errors.
 fn routes_of(api: CompatApi) -> (CompatRoutes, &'static ErrorStyle) {
     match api {
-        CompatApi::Reference000 => (reference_000::routes(), &reference_000::ERROR_STYLE),
-        CompatApi::Reference001 => (reference_001::routes(), &reference_001::ERROR_STYLE),
-        CompatApi::Reference004 => (reference_004::routes(), &reference_004::ERROR_STYLE),
+        CompatApi::Outbox => (reference_000::routes(), &reference_000::ERROR_STYLE),
+        CompatApi::Proxy => (reference_001::routes(), &reference_001::ERROR_STYLE),
+        CompatApi::Pipeline => (reference_004::routes(), &reference_004::ERROR_STYLE),
         CompatApi::Resend => (resend::routes(), &resend::ERROR_STYLE),
         CompatApi::Postmark => (postmark::routes(), &postmark::ERROR_STYLE),
         CompatApi::SendGrid => (sendgrid::routes(), &sendgrid::ERROR_STYLE),

@@ -30,17 +30,17 @@ pub fn translate_row(
     body: Map<String, Value>,
 ) -> Result<Map<String, Value>, Vec<FieldError>> {
     let said = match (api, kind) {
-        (CompatApi::Reference000, ForeignRowKind::Message) => {
+        (CompatApi::Outbox, ForeignRowKind::Message) => {
             read(body, |fields| reference_000::accept::translate(fields).map(|(json, _)| json))
         }
-        (CompatApi::Reference001, ForeignRowKind::Message) => {
+        (CompatApi::Proxy, ForeignRowKind::Message) => {
             read(body, |fields| reference_001::message::translate(fields, None))
         }
-        (CompatApi::Reference004, ForeignRowKind::Message) => return of_004(body),
-        (CompatApi::Reference001, ForeignRowKind::Account) => {
+        (CompatApi::Pipeline, ForeignRowKind::Message) => return of_004(body),
+        (CompatApi::Proxy, ForeignRowKind::Account) => {
             return reference_001::account::translate(body, true);
         }
-        (CompatApi::Reference001, ForeignRowKind::Tenant) => {
+        (CompatApi::Proxy, ForeignRowKind::Tenant) => {
             return reference_001::tenant::translate(body, None);
         }
         _ => Err(ApiError::field("", format!("the compatibility API {api} has no such rows"))),
@@ -54,11 +54,11 @@ pub const REQUEST_ID: &str = "request_id";
 /// One of our fields as that API names it.
 pub fn foreign_field_name(api: CompatApi, kind: ForeignRowKind, field: &str) -> String {
     match (api, kind) {
-        (CompatApi::Reference000, ForeignRowKind::Message) => renamed(field, reference_000::NAMES),
-        (CompatApi::Reference001, ForeignRowKind::Message) => renamed(field, reference_001::NAMES),
-        (CompatApi::Reference001, ForeignRowKind::Account) => reference_001::account::in_its_names(field),
-        (CompatApi::Reference001, ForeignRowKind::Tenant) => reference_001::tenant::in_its_names(field),
-        (CompatApi::Reference004, ForeignRowKind::Message) => renamed(field, reference_004::NAMES),
+        (CompatApi::Outbox, ForeignRowKind::Message) => renamed(field, reference_000::NAMES),
+        (CompatApi::Proxy, ForeignRowKind::Message) => renamed(field, reference_001::NAMES),
+        (CompatApi::Proxy, ForeignRowKind::Account) => reference_001::account::in_its_names(field),
+        (CompatApi::Proxy, ForeignRowKind::Tenant) => reference_001::tenant::in_its_names(field),
+        (CompatApi::Pipeline, ForeignRowKind::Message) => renamed(field, reference_004::NAMES),
         _ => field.to_owned(),
     }
 }
@@ -110,31 +110,31 @@ mod tests {
         let message = ForeignRowKind::Message;
         for (api, kind, theirs, ours) in [
             (
-                CompatApi::Reference000,
+                CompatApi::Outbox,
                 message,
                 json!({"id": "a", "to": "b@x.example", "body_text": "t"}),
                 json!({"id": "a", "to": "b@x.example", "text": "t"}),
             ),
             (
-                CompatApi::Reference001,
+                CompatApi::Proxy,
                 message,
                 json!({"id": "a", "body": "t", "batch_code": "c", "priority": 3}),
                 json!({"id": "a", "priority": 3, "text": "t", "batch": "c"}),
             ),
             (
-                CompatApi::Reference001,
+                CompatApi::Proxy,
                 ForeignRowKind::Account,
                 json!({"id": "a", "host": "h", "use_tls": true, "user": "u"}),
                 json!({"id": "a", "host": "h", "username": "u", "tls": "starttls"}),
             ),
             (
-                CompatApi::Reference001,
+                CompatApi::Proxy,
                 ForeignRowKind::Tenant,
                 json!({"id": "a", "name": "A"}),
                 json!({"id": "a", "name": "A"}),
             ),
             (
-                CompatApi::Reference004,
+                CompatApi::Pipeline,
                 message,
                 json!({"id": "a", "to": "b@x.example", "subject": "s", "html": "<p>h",
                 "recipient": {"externalId": "C-1", "email": "b@x.example"}}),
@@ -148,18 +148,12 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_as_they_name_it() {
-        let wrong = said(
-            CompatApi::Reference001,
-            ForeignRowKind::Message,
-            json!({"colour": 1, "content_type": "rtf"}),
-        );
+        let wrong =
+            said(CompatApi::Proxy, ForeignRowKind::Message, json!({"colour": 1, "content_type": "rtf"}));
         assert_eq!(wrong, Err(vec!["content_type".to_owned(), "id".to_owned(), "colour".to_owned()]));
+        assert_eq!(foreign_field_name(CompatApi::Proxy, ForeignRowKind::Message, "send_at"), "deferred_ts");
         assert_eq!(
-            foreign_field_name(CompatApi::Reference001, ForeignRowKind::Message, "send_at"),
-            "deferred_ts"
-        );
-        assert_eq!(
-            foreign_field_name(CompatApi::Reference001, ForeignRowKind::Account, "limits.per_day"),
+            foreign_field_name(CompatApi::Proxy, ForeignRowKind::Account, "limits.per_day"),
             "limit_per_day"
         );
         assert!(said(CompatApi::Resend, ForeignRowKind::Message, json!({})).is_err());

@@ -47,9 +47,10 @@ impl UnmatchedRoutes {
     /// Answers a request that no route matched.
     pub(crate) async fn answer(self, State(app): State<SharedState>, request: Request) -> Response {
         let path = request.uri().path().to_owned();
-        for (name, router) in self.nested.iter() {
-            let behind = path.strip_prefix("/compat/").and_then(|rest| rest.strip_prefix(name.as_str()));
-            if let Some(behind) = behind {
+        for (api, router) in self.nested.iter() {
+            let after_prefix = path.strip_prefix("/compat/");
+            let after_name = |rest| api.names().find_map(|name| str::strip_prefix(rest, name));
+            if let Some(behind) = after_prefix.and_then(after_name) {
                 return router.answer(app, behind, request).await;
             }
         }
@@ -94,7 +95,7 @@ mod tests {
     #[test]
     fn a_door_at_the_root_knows_its_paths_by_their_parts() {
         let unmatched =
-            UnmatchedRoutes::new(&CompatConfig { root: Some(CompatApi::Reference004), ..Default::default() });
+            UnmatchedRoutes::new(&CompatConfig { root: Some(CompatApi::Pipeline), ..Default::default() });
         let root = unmatched.root.unwrap();
         assert!(root.has("/v1/email/send/") && root.has("//v1/emails/abc"));
         assert!(!root.has("/v1/messages") && !root.has("/"));

@@ -47,19 +47,21 @@ fn asked(route: &CompatRoute, made: &Made) -> Vec<(&'static str, Value)> {
         (_, "GET", path) if path.contains("stale") => {
             vec![("older_than_seconds=0", Value::Null), ("", Value::Null)]
         }
-        ("001", "GET" | "DELETE", _) => vec![("", Value::Null), ("tenant_id=default", Value::Null)],
+        ("proxy", "GET" | "DELETE", _) => vec![("", Value::Null), ("tenant_id=default", Value::Null)],
         ("postmark", "GET", "/messages/outbound" | "/bounces" | "/templates") => vec![
             ("", Value::Null),
             ("recipient=first-ada@example.net&count=500", Value::Null),
             ("messagestream=first-batch&layouttemplate=first-welcome&status=queued", Value::Null),
         ],
         (_, "GET" | "DELETE", _) => vec![("", Value::Null)],
-        ("000", "POST", "/emails") => vec![("", json!({"data": [with(ours, json!({"body_text": "Hi"}))]}))],
-        ("000", "POST", "/emails/requeue") => {
+        ("outbox", "POST", "/emails") => {
+            vec![("", json!({"data": [with(ours, json!({"body_text": "Hi"}))]}))]
+        }
+        ("outbox", "POST", "/emails/requeue") => {
             vec![("", json!({"ids": all})), ("", json!({"stale": true, "older_than_seconds": 0}))]
         }
-        ("000", "POST", "/emails/{id}/requeue") => vec![("", Value::Null)],
-        ("001", "POST", "/commands/add-messages" | "/add-messages") => {
+        ("outbox", "POST", "/emails/{id}/requeue") => vec![("", Value::Null)],
+        ("proxy", "POST", "/commands/add-messages" | "/add-messages") => {
             let body = json!({"messages": [with(ours, json!({"body": "Hi", "account_id": "first-relay"}))]});
             vec![
                 ("", body.clone()),
@@ -67,7 +69,7 @@ fn asked(route: &CompatRoute, made: &Made) -> Vec<(&'static str, Value)> {
                 ("", with(body, json!({"tenant_id": "default"}))),
             ]
         }
-        ("001", "POST", "/commands/delete-messages") => {
+        ("proxy", "POST", "/commands/delete-messages") => {
             let body = json!({"ids": all});
             vec![
                 ("", body.clone()),
@@ -75,24 +77,24 @@ fn asked(route: &CompatRoute, made: &Made) -> Vec<(&'static str, Value)> {
                 ("", with(body, json!({"tenant_id": "default"}))),
             ]
         }
-        ("001", "POST", "/commands/suspend" | "/commands/activate") => vec![
+        ("proxy", "POST", "/commands/suspend" | "/commands/activate") => vec![
             ("batch_code=first-batch", Value::Null),
             ("tenant_id=default&batch_code=first-batch", Value::Null),
             ("tenant_id=default", Value::Null),
         ],
-        ("001", "POST", "/commands/cleanup-messages") => vec![
+        ("proxy", "POST", "/commands/cleanup-messages") => vec![
             ("older_than_seconds=0", Value::Null),
             ("tenant_id=default&older_than_seconds=0", Value::Null),
         ],
-        ("001", "POST", "/commands/run-now") => vec![("", Value::Null), ("tenant_id=default", Value::Null)],
-        ("001", "POST", "/account" | "/accounts") => {
+        ("proxy", "POST", "/commands/run-now") => vec![("", Value::Null), ("tenant_id=default", Value::Null)],
+        ("proxy", "POST", "/account" | "/accounts") => {
             let body = json!({"id": "first-relay", "host": "theirs.example", "port": 25});
             vec![("", body.clone()), ("", with(body, json!({"tenant_id": "default"})))]
         }
-        ("001", "POST" | "PUT", "/tenant" | "/tenants" | "/tenant/{id}" | "/tenants/{id}") => {
+        ("proxy", "POST" | "PUT", "/tenant" | "/tenants" | "/tenant/{id}" | "/tenants/{id}") => {
             vec![("", json!({"id": "default", "name": "theirs", "active": false}))]
         }
-        ("004", "POST", "/v1/email/send") => vec![("", with(mail, json!({"html": "<p>Hi</p>"})))],
+        ("pipeline", "POST", "/v1/email/send") => vec![("", with(mail, json!({"html": "<p>Hi</p>"})))],
         ("resend", "POST", "/emails") => vec![("", mail)],
         ("resend", "POST", "/emails/batch") => vec![("", json!([mail]))],
         ("resend", "PATCH", "/emails/{id}") => vec![("", json!({"scheduled_at": "2023-12-02T00:00:00Z"}))],

@@ -24,7 +24,7 @@ fn is_refused_by(door: &str, answer: &Answer, status: u16) {
     assert_eq!(answer.status.as_u16(), status, "{door}: {json}");
     assert_eq!(answer.headers["content-type"], "application/json", "{door}");
     match door {
-        "001" => {
+        "001" | "proxy" => {
             assert!(json["ok"] == json!(false) && json["error"].is_string(), "{door}: {json}");
             assert_eq!(json["detail"], json["error"], "{door}");
         }
@@ -41,7 +41,7 @@ fn is_refused_by(door: &str, answer: &Answer, status: u16) {
             );
         }
         "mailgun" => assert!(json["message"].is_string(), "{door}: {json}"),
-        "004" => {
+        "004" | "pipeline" => {
             assert!(json["error"]["code"].is_string() && json["error"]["message"].is_string(), "{json}");
             assert_eq!(json["error"]["requestId"], answer.headers["x-request-id"].to_str().unwrap());
         }
@@ -52,7 +52,14 @@ fn is_refused_by(door: &str, answer: &Answer, status: u16) {
 #[tokio::test]
 async fn every_refusal_is_in_the_shape_of_its_door() {
     let api = Api::start().await;
-    for (door, path) in [("000", "/emails"), ("001", "/commands/add-messages"), ("004", "/v1/email/send")] {
+    for (door, path) in [
+        ("outbox", "/emails"),
+        ("000", "/emails"),
+        ("proxy", "/commands/add-messages"),
+        ("001", "/commands/add-messages"),
+        ("pipeline", "/v1/email/send"),
+        ("004", "/v1/email/send"),
+    ] {
         let path = format!("/compat/{door}{path}");
         let nobody = api.ask(Request::post(&path).body(Body::from("{}")).unwrap()).await;
         is_refused_by(door, &nobody, 401);
@@ -141,7 +148,7 @@ async fn slashes_that_say_nothing_are_passed_over() {
 
 #[tokio::test]
 async fn a_door_that_is_switched_off_is_not_there() {
-    let api = with_doors(&[CompatApi::Reference001], None).await;
+    let api = with_doors(&[CompatApi::Proxy], None).await;
     api.get("/compat/001/status").await.ok(200);
     for path in ["/compat/000/emails", "/compat/004/v1/emails", "/status", "/messages"] {
         api.get(path).await.refused(404, "not_found");
@@ -151,9 +158,9 @@ async fn a_door_that_is_switched_off_is_not_there() {
 #[tokio::test]
 async fn every_door_may_be_at_the_root_and_ours_stays_where_it_is() {
     for (door, path) in [
-        (CompatApi::Reference000, "/emails"),
-        (CompatApi::Reference001, "/messages"),
-        (CompatApi::Reference004, "/v1/emails"),
+        (CompatApi::Outbox, "/emails"),
+        (CompatApi::Proxy, "/messages"),
+        (CompatApi::Pipeline, "/v1/emails"),
         (CompatApi::Resend, "/emails"),
     ] {
         let api = with_doors(&CompatApi::ALL, Some(door)).await;

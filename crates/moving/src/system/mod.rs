@@ -59,6 +59,19 @@ impl ReferenceSystem {
     }
 }
 
+impl ReferenceSystem {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Outbox => "outbox",
+            Self::Proxy => "proxy",
+            Self::Monitor => "monitor",
+            Self::Tokens => "tokens",
+            Self::Pipeline => "pipeline",
+        }
+    }
+}
+
 impl fmt::Display for ReferenceSystem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -69,8 +82,8 @@ impl FromStr for ReferenceSystem {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|system| system.as_str() == text);
-        found.ok_or("must be 000, 001, 002, 003 or 004")
+        let found = Self::ALL.into_iter().find(|system| system.as_str() == text || system.name() == text);
+        found.ok_or("must be outbox, proxy, monitor, tokens or pipeline (or 000, 001, 002, 003, 004)")
     }
 }
 

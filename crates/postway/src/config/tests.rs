@@ -158,21 +158,21 @@ fn the_debug_form_of_a_configuration_has_no_secret() {
 
 #[test]
 fn doors_are_all_none_or_those_named_and_the_one_at_the_root_is_open() {
-    use postway_api::CompatApi::{Reference001, Reference004, Resend};
+    use postway_api::CompatApi::{Pipeline, Proxy, Resend};
     let doors = |file: &str, env: &[(&str, &str)]| load_with(file, env).unwrap().config.compat;
     assert_eq!(doors("", &[]), CompatConfig::default());
     assert!(doors("[compat]\ndoors = 'none'", &[]).doors.is_empty());
     let listed = doors("[compat]\ndoors = ['001', 'resend']\nroot = '001'", &[]);
-    assert_eq!((listed.doors, listed.root), ([Reference001, Resend].into(), Some(Reference001)));
+    assert_eq!((listed.doors, listed.root), ([Proxy, Resend].into(), Some(Proxy)));
     let env = [("POSTWAY_COMPAT_DOORS", "004, resend"), ("POSTWAY_COMPAT_ROOT", "resend")];
-    assert_eq!(doors("[compat]\ndoors = 'all'", &env).doors, [Reference004, Resend].into());
+    assert_eq!(doors("[compat]\ndoors = 'all'", &env).doors, [Pipeline, Resend].into());
     let error = error_of("[compat]\ndoors = ['001', '005']", &[]);
     assert!(error.contains("compat.doors") && error.contains("`005` is no door"), "{error}");
     let error = error_of("[compat]\ndoors = ['004']\nroot = '001'", &[]);
-    assert!(error.contains("compat.root") && error.contains("`001` is not open"), "{error}");
+    assert!(error.contains("compat.root") && error.contains("`proxy` is not open"), "{error}");
     assert!(error_of("[compat]\ndoors = 1", &[]).contains("must be a string in quotes or a list of strings"));
     let printed = load_with("[compat]\ndoors = ['001', 'resend']", &[]).unwrap().to_toml();
-    assert!(printed.contains(r#"doors = ["001", "resend"]"#), "{printed}");
+    assert!(printed.contains(r#"doors = ["proxy", "resend"]"#), "{printed}");
     assert!(load_with("", &[]).unwrap().to_toml().contains(r#"doors = "all""#));
 }
 

@@ -276,11 +276,9 @@ impl MovingClient {
     /// The compatibility API whose field names the rows use.
     fn door(&self) -> CompatApi {
         match self.system {
-            ReferenceSystem::Outbox => CompatApi::Reference000,
-            ReferenceSystem::Pipeline => CompatApi::Reference004,
-            ReferenceSystem::Proxy | ReferenceSystem::Monitor | ReferenceSystem::Tokens => {
-                CompatApi::Reference001
-            }
+            ReferenceSystem::Outbox => CompatApi::Outbox,
+            ReferenceSystem::Pipeline => CompatApi::Pipeline,
+            ReferenceSystem::Proxy | ReferenceSystem::Monitor | ReferenceSystem::Tokens => CompatApi::Proxy,
         }
     }
 }
