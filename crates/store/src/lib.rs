@@ -11,6 +11,9 @@
 //! - every write of claimed work is fenced, and says which messages it was applied to;
 //! - concurrent callers share transactions (group commit), and one caller's error does not fail another.
 
+// Only the store in memory shares some of what the drivers do.
+#![cfg_attr(not(any(test, feature = "conformance")), allow(dead_code, unused_imports))]
+
 mod admin;
 pub mod blob;
 mod content;
@@ -37,7 +40,9 @@ mod view_definitions;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
-pub use driver::{memory, mysql, postgres, sqlite};
+#[cfg(any(test, feature = "conformance"))]
+pub use driver::memory;
+pub use driver::{mysql, postgres, sqlite};
 pub use durable_write::until_durable;
 pub use error::StoreError;
 pub use nodes::liveness::{self as roster, LivenessRoster};

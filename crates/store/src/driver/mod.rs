@@ -1,5 +1,6 @@
 //! One folder for each database, and one for a store in memory.
 
+#[cfg(any(test, feature = "conformance"))]
 pub mod memory;
 pub mod mysql;
 pub mod postgres;
