@@ -62,7 +62,7 @@ const SENDGRID_NODE: &str = r#"
         to: { email: "ada@example.net", name: "Lovelace, Ada" }, cc: "cc@example.net", bcc: ["bcc@example.net"],
         replyTo: "help@example.com", subject: "whole", text: "Grüße", html: "<p><img src='cid:logo'></p>",
         categories: ["receipt"], customArgs: { order: "7" }, headers: { "X-Order": "7" },
-        attachments: [{ content: "aGk=", filename: "a.png", type: "image/png", disposition: "inline", contentId: "logo" }],
+        attachments: [{ content: "aGk=", filename: "a.png", type: "image/png", disposition: "inline", content_id: "logo" }],
         trackingSettings: { clickTracking: { enable: true }, openTracking: { enable: false } },
     });
     told.each = await send({ to: ["ada@example.net", "bob@example.net"], subject: "each", text: "Hi" }, true);
