@@ -32,6 +32,8 @@ pub struct Call {
     pub id: String,
     /// Its body.
     pub body: Value,
+    /// Where it belongs in a trace, if it says so.
+    pub traceparent: Option<String>,
 }
 
 impl Call {
@@ -114,5 +116,6 @@ fn read(request: &ReceivedRequest, key: &hmac::Key) -> anyhow::Result<Call> {
     let signature = header("webhook-signature")?.strip_prefix("v1,").context("not a v1 signature")?;
     let is_ours = hmac::verify(key, &signed, &BASE64_STANDARD.decode(signature)?);
     ensure!(is_ours.is_ok(), "the signature of {id} does not verify");
-    Ok(Call { id: id.to_owned(), body: serde_json::from_slice(&request.body)? })
+    let traceparent = request.header("traceparent").map(str::to_owned);
+    Ok(Call { id: id.to_owned(), body: serde_json::from_slice(&request.body)?, traceparent })
 }

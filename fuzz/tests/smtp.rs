@@ -202,6 +202,7 @@ async fn converse(replies: Vec<Vec<u8>>, bytewise: bool) -> (Option<DeliveryResu
                 eight_bit: false,
                 smtputf8: false,
                 dsn: None,
+                trace: None,
             };
             let body = b"Subject: x\r\n\r\n.dot\r\nHello\r\n";
             let delivery = connection.deliver(&envelope, body, &mut gate).await;

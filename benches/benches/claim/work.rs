@@ -214,6 +214,7 @@ pub fn message(lane: Lane, state: MessageState, index: usize) -> anyhow::Result<
         collapse_key: None,
         recipient: None,
         settled: None,
+        trace: None,
         events: vec![
             NewEvent { kind: EventKind::Accepted, data: None },
             NewEvent { kind: EventKind::Ready, data: None },

@@ -75,6 +75,7 @@ pub fn print() -> anyhow::Result<()> {
             spoken_times: false,
             on_doubt: None,
             restrictions: None,
+            trace: postway_intake::RequestTrace::default(),
         };
         door.accept_json(&ctx, body).await?;
         let rose = status("VmHWM")?.saturating_sub(before);

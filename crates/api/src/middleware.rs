@@ -23,6 +23,7 @@ use crate::{
         fallback::catch_panics,
         query::QueryParameters,
         request_id::{self, RequestId},
+        request_span::RequestSpan,
     },
     openapi,
     state::SharedState,
@@ -35,9 +36,12 @@ pub(crate) async fn observe(
     next: Next,
 ) -> Response {
     let started = Instant::now();
-    let id = RequestId::from_headers(request.headers(), &*clock).with_origin(request.extensions().get());
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
+    let span = RequestSpan::begin(request.headers(), &method, route.as_ref());
+    let id = RequestId::from_headers(request.headers(), &*clock)
+        .with_origin(request.extensions().get())
+        .with_trace(span.context());
     request.extensions_mut().insert(id.clone());
     let mut response = catch_panics(next.run(request)).await;
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
@@ -48,6 +52,7 @@ pub(crate) async fn observe(
     headers.insert(request_id::HEADER, id.header());
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     record(&method, route, response.status(), started, &id);
+    span.end(response.status(), &id);
     response
 }
 
@@ -110,12 +115,16 @@ fn write_error(response: &mut Response, error: ApiError, id: &RequestId, route: 
         (StatusCode::SERVICE_UNAVAILABLE, Some(cause)) => {
             tracing::warn!(
                 request_id = id.as_str(),
+                trace_id = id.trace().map(|context| tracing::field::display(context.trace)),
                 route,
                 cause,
                 "request refused, the store is not available"
             );
         }
-        (_, Some(cause)) => tracing::error!(request_id = id.as_str(), route, cause, "request failed"),
+        (_, Some(cause)) => {
+            let trace_id = id.trace().map(|context| tracing::field::display(context.trace));
+            tracing::error!(request_id = id.as_str(), trace_id, route, cause, "request failed");
+        }
         (_, None) => {}
     }
     let json = HeaderValue::from_static("application/json");
@@ -142,6 +151,7 @@ fn record(method: &Method, route: &str, status: StatusCode, started: Instant, id
         status = status.as_u16(),
         duration_ms = started.elapsed().as_secs_f64() * 1000.0,
         request_id = id.as_str(),
+        trace_id = id.trace().map(|context| tracing::field::display(context.trace)),
         "request"
     );
 }

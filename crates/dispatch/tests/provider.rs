@@ -135,6 +135,7 @@ fn envelope<'a>(recipients: &'a [&'a str], body: &[u8]) -> MailEnvelope<'a> {
         eight_bit: false,
         smtputf8: false,
         dsn: None,
+        trace: None,
     }
 }
 

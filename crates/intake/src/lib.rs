@@ -34,7 +34,7 @@ mod spool;
 pub use accept::{
     batch::{BatchReceipt, RejectedItem},
     compose::{links::FileLinkTarget, unsubscribe::UnsubscribeLink},
-    context::{AcceptReceipt, RequestContext},
+    context::{AcceptReceipt, RequestContext, RequestTrace},
     door::{Door, DoorParts},
     forward::{ComposedForward, ForwardComposer, ForwardNames, ForwardRequest},
     preview::{PreviewTarget, TemplatePreview},

@@ -1,6 +1,7 @@
 //! Why a request or a mail was refused, in words that its sender can act on.
 
 use postway_store::StoreError;
+use postway_trace::Span;
 
 /// The fault of mail that the sandbox would capture although the caller expects it to be sent.
 pub(crate) const CAPTURES: &str = "no account of this tenant sends mail yet: the sandbox would capture it. Make an account that does \
@@ -282,6 +283,25 @@ impl Refusal {
             Self::Invalid { details } => count_refused(details.iter().map(|detail| detail.code.check())),
             Self::TooLarge { .. } => count_failure(SIZE),
             Self::Conflict { .. } | Self::Busy { .. } | Self::OverQuota { .. } | Self::Unavailable(_) => {}
+        }
+    }
+
+    /// Counts the refusal, and says in the span of the accept why it failed.
+    pub(crate) fn count_in(&self, span: &mut Span) {
+        self.count();
+        span.fail(self.trace_code());
+    }
+
+    /// The refusal in one word, for spans.
+    pub(crate) fn trace_code(&self) -> &'static str {
+        match self {
+            Self::Malformed { .. } => "malformed",
+            Self::Invalid { .. } => "invalid",
+            Self::TooLarge { .. } => "too_large",
+            Self::Conflict { .. } => "conflict",
+            Self::Busy { .. } => "busy",
+            Self::OverQuota { .. } => "over_quota",
+            Self::Unavailable(_) => "unavailable",
         }
     }
 }

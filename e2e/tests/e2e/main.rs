@@ -96,6 +96,7 @@ mod suppressed;
 mod tenants;
 mod terminal;
 mod tls_and_auth;
+mod traces;
 mod unsubscribe;
 mod upkeep_crashes;
 mod viruses;

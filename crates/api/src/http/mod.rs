@@ -18,5 +18,6 @@ pub(crate) mod path;
 pub(crate) mod query;
 pub(crate) mod recent_map;
 pub(crate) mod request_id;
+pub(crate) mod request_span;
 pub(crate) mod resource;
 pub(crate) mod schema_form;

@@ -1,5 +1,5 @@
 //! The id of a request: the client's, if it is safe to show and log, or a generated one. It also carries the
-//! address that the request came from, because the audit log names both.
+//! address that the request came from, because the audit log names both, and the span of the request.
 
 use std::net::IpAddr;
 
@@ -8,6 +8,7 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, request::Parts},
 };
 use postway_domain::Clock;
+use postway_trace::TraceContext;
 use rand::Rng;
 
 use crate::http::{error::ApiError, origin::RequestOrigin};
@@ -23,6 +24,7 @@ const BYTES_MAX: usize = 128;
 pub(crate) struct RequestId {
     value: HeaderValue,
     client: Option<IpAddr>,
+    trace: Option<TraceContext>,
 }
 
 impl RequestId {
@@ -32,7 +34,7 @@ impl RequestId {
             Some(given) if is_fit(given.as_bytes()) => given.clone(),
             _ => Self::generate(clock),
         };
-        Self { value, client: None }
+        Self { value, client: None, trace: None }
     }
 
     /// The id of a request that came from there.
@@ -43,6 +45,16 @@ impl RequestId {
     /// The address that the request came from: the client's, or that of a proxy which does not name it.
     pub(crate) fn client(&self) -> Option<IpAddr> {
         self.client
+    }
+
+    /// The id of a request under this span.
+    pub(crate) fn with_trace(self, trace: Option<TraceContext>) -> Self {
+        Self { trace, ..self }
+    }
+
+    /// The span of the request, if its trace is known.
+    pub(crate) fn trace(&self) -> Option<TraceContext> {
+        self.trace
     }
 
     fn generate(clock: &dyn Clock) -> HeaderValue {

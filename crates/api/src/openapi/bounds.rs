@@ -147,6 +147,7 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
         (Chars(1, limits.tag_chars_max), &["MessageRequest.tags", "sendRawMessage?tag"]),
         (Chars(1, limits.collapse_key_chars_max), &["MessageRequest.collapse_key"]),
         (Chars(1, limits.external_id_chars_max), &["MessageRequest.external_id"]),
+        (Chars(0, 256), &["MessageRequest.traceparent"]),
         (Items(1, limits.batch_messages_max), &["BatchRequest.messages"]),
         (Items(1, bulk::IDS_MAX), &["BulkActionRequest.ids"]),
         (Chars(0, 500), &["BulkActionRequest.note"]),

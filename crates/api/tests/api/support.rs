@@ -453,6 +453,7 @@ impl Api {
             events: vec![NewEvent { kind: EventKind::Accepted, data: None }],
             recipient: None,
             settled: None,
+            trace: None,
         };
         edit(&mut message);
         let starts = message.state;

@@ -5,6 +5,7 @@
 //! unsettled message, and waits for the database once per message, not twice.
 
 mod account_fault;
+mod attempt_span;
 mod message_body;
 mod permit;
 mod wire_gate;
@@ -14,6 +15,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use futures::FutureExt;
 use postway_domain::{SendFailure, failure::FailurePhase};
 use postway_store::record::{ClaimedMessage, SendingPermit};
+use postway_trace::TraceContext;
 use tokio::{task::JoinHandle, time::Instant};
 use tracing::Instrument;
 
@@ -97,6 +99,8 @@ struct AttemptProgress {
     remote: Option<String>,
     /// Whether the relay offers DSN, so that the sender's wishes about reports go with the mail.
     takes_dsn: bool,
+    /// The span of the attempt.
+    trace: Option<TraceContext>,
 }
 
 /// How an attempt to send ended.
@@ -128,17 +132,26 @@ impl Courier {
             account = %self.sender.key.account,
             attempt = job.attempt,
             request_id = job.request_id.as_deref(),
+            trace_id = attempt_span::trace_id(&job),
         );
-        let verdict = self.attempt(&job, slots).instrument(span.clone()).await;
+        let traced = attempt_span::begin(&job, &self.sender.key.account);
+        let verdict = self.attempt(&job, slots, traced.context()).instrument(span.clone()).await;
+        attempt_span::end(traced, &verdict);
         self.wait_for_settling().await;
         let settling = settle::settle(self.context.clone(), self.sender.clone(), job, verdict);
         self.settling = Some(self.context.tasks.spawn(settling.instrument(span)));
     }
 
-    async fn attempt(&mut self, job: &ClaimedMessage, slots: Option<DestinationSlots>) -> AttemptVerdict {
+    async fn attempt(
+        &mut self,
+        job: &ClaimedMessage,
+        slots: Option<DestinationSlots>,
+        trace: Option<TraceContext>,
+    ) -> AttemptVerdict {
         let started = Instant::now();
         let config = self.sender.config();
-        let mut progress = AttemptProgress { permit: job.permit.clone(), ..AttemptProgress::default() };
+        let mut progress =
+            AttemptProgress { permit: job.permit.clone(), trace, ..AttemptProgress::default() };
         let nobody_left = job.recipients.is_empty() && !job.suppressed.is_empty();
         let too_late = job.resend && job.expires_at.is_some_and(|at| at <= self.context.clock.now());
         let begins = !job.over_limit && !nobody_left && !job.recipient_deleted && !too_late;
@@ -243,6 +256,7 @@ impl Courier {
             eight_bit: job.eight_bit,
             smtputf8: job.smtputf8,
             dsn: job.dsn.as_ref(),
+            trace: progress.trace,
         };
         match &config.transport {
             AccountTransport::Sandbox => {
@@ -290,17 +304,22 @@ impl Courier {
             let mut reached = HandshakeMilestones::default();
             let mut open = match pooled {
                 Some(open) => open,
-                None => match SmtpConnection::open_watched(settings, &self.context.tls, &mut reached).await {
-                    Ok(connection) => OpenConnection {
-                        version: config.version,
-                        connection,
-                        _count: self.sender.count_connection(),
-                    },
-                    Err(failure) => {
-                        let dialogue = Some(reached.opening.ended_by(&failure));
-                        return SendResult::Attempted(DeliveryResult { dialogue, ..not_sent(job, failure) });
+                None => {
+                    match attempt_span::connect(envelope, settings, &self.context.tls, &mut reached).await {
+                        Ok(connection) => OpenConnection {
+                            version: config.version,
+                            connection,
+                            _count: self.sender.count_connection(),
+                        },
+                        Err(failure) => {
+                            let dialogue = Some(reached.opening.ended_by(&failure));
+                            return SendResult::Attempted(DeliveryResult {
+                                dialogue,
+                                ..not_sent(job, failure)
+                            });
+                        }
                     }
-                },
+                }
             };
             // Connecting may have taken longer than the permit is valid.
             if !permit::refresh(&self.context, &mut progress.permit).await {
@@ -400,7 +419,8 @@ fn gate<'a>(
     settling: &'a mut Option<JoinHandle<()>>,
     progress: &'a mut AttemptProgress,
 ) -> StoreGate<'a> {
-    StoreGate { context, job, permit: &mut progress.permit, settling, wire: &mut progress.wire }
+    let AttemptProgress { permit, wire, trace, .. } = progress;
+    StoreGate { context, job, permit, settling, wire, trace: *trace }
 }
 
 fn is_fresh(connection: &mut SmtpConnection) -> bool {

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use postway_store::record::{ClaimedMessage, SendingPermit, WireCommit};
+use postway_trace::{Span, SpanKind, TraceContext};
 use tokio::{task::JoinHandle, time::Instant};
 
 use super::permit;
@@ -38,6 +39,8 @@ pub(crate) struct StoreGate<'a> {
     pub settling: &'a mut Option<JoinHandle<()>>,
     /// What this gate has allowed so far.
     pub wire: &'a mut WireProgress,
+    /// The span of the attempt.
+    pub trace: Option<TraceContext>,
 }
 
 impl StoreGate<'_> {
@@ -72,6 +75,7 @@ impl WireGate for StoreGate<'_> {
     async fn commit(&mut self, replies: &[RecipientReply]) -> Result<(), GateRefused> {
         self.refuse_if_isolated()?;
         let asked = Instant::now();
+        let _span = Span::child(self.trace, SpanKind::Internal, "wire commit");
         let recipients = recipient_marks(self.job, replies);
         let marked = !recipients.is_empty();
         let commit = WireCommit {
@@ -203,6 +207,7 @@ mod tests {
             permit: &mut None,
             settling: &mut settling,
             wire: &mut wire,
+            trace: None,
         };
         let yes = RecipientReply::Accepted(RelayReply { code: 250, enhanced: None, text: String::new() });
         let said = gate.commit(&[yes]).await;
@@ -236,6 +241,7 @@ mod tests {
             permit: &mut permit,
             settling: &mut settling,
             wire: &mut wire,
+            trace: None,
         };
         assert!(gate.begin().is_err(), "an expired permit counts for a time in which it was not used");
         assert!(gate.begin_after_wait().await.is_ok());
@@ -251,6 +257,7 @@ mod tests {
             permit: &mut permit,
             settling: &mut settling,
             wire: &mut wire,
+            trace: None,
         };
         assert!(gate.begin_after_wait().await.is_err());
         assert!(matches!(wire.return_reason, Some(ReturnReason::PermitExpired)) && !wire.begun);

@@ -58,6 +58,7 @@ fn job(recipients: u32) -> ClaimedMessage {
         recipient_deleted: false,
         via: None,
         dsn: None,
+        trace: None,
     }
 }
 

@@ -8,6 +8,7 @@ use postway_store::{
     StoreError,
     record::{AccountKey, AccountWant, ClaimRequest, ClaimedMessage, LeaseGrant},
 };
+use postway_trace::{Span, SpanKind};
 use tokio::time::Instant;
 
 use super::{
@@ -75,9 +76,12 @@ impl DispatchRunner {
             until: now.plus(lasts),
         };
         let request = ClaimRequest { lease, now, wants: wants.clone(), inline_bytes_max: INLINE_BYTES_MAX };
-        let store = self.context.store.clone();
+        let (store, started) = (self.context.store.clone(), std::time::Instant::now());
         // Spawned, so that it makes progress while the runner starts other jobs.
-        let claim = tokio::spawn(async move { store.claim(request).await });
+        let claim = tokio::spawn(async move {
+            let claimed = store.claim(request).await;
+            claimed.inspect(|claimed| trace_claim(claimed, started))
+        });
         Some(
             async move {
                 let claimed =
@@ -157,5 +161,13 @@ impl DispatchRunner {
                 Err(error) => tracing::warn!(%error, "the use of an account's limits could not be read"),
             }
         }
+    }
+}
+
+/// Records the claim in the trace of each message that has one.
+fn trace_claim(claimed: &[ClaimedMessage], started: std::time::Instant) {
+    for one in claimed.iter().filter(|one| one.trace.is_some()) {
+        let mut span = Span::child(one.trace, SpanKind::Internal, "claim").begun_at(started);
+        span.set("postway.claim.messages", || claimed.len());
     }
 }

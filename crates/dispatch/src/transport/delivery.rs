@@ -7,6 +7,7 @@ use postway_domain::{
     dsn::DsnWishes,
     failure::{EnhancedCode, FailurePhase, SendFailure},
 };
+use postway_trace::TraceContext;
 
 /// The envelope of one transaction.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +25,8 @@ pub struct MailEnvelope<'a> {
     /// The sender's wishes about reports. They are passed on if the peer offers DSN; if not, the mail is sent
     /// without.
     pub dsn: Option<&'a DsnWishes>,
+    /// The span of the attempt, which those of the transport are under.
+    pub trace: Option<TraceContext>,
 }
 
 /// A well-formed SMTP reply.

@@ -11,6 +11,7 @@ mod api_call;
 mod crash;
 mod delivery;
 mod fitted_mail;
+mod phase_span;
 pub mod provider;
 mod recipient_list;
 pub mod sandbox;
@@ -22,6 +23,7 @@ pub(crate) use crash::crash_point;
 pub use delivery::{
     DeliveryEnd, DeliveryResult, GateRefused, MailEnvelope, RecipientReply, RelayReply, WireGate,
 };
+pub(crate) use phase_span::phase;
 pub use provider::{ProviderClient, ProviderCredentials, ProviderSettings};
 pub use sandbox::SandboxTransport;
 pub use ses::{SesClient, SesCredentials, SesSettings};

@@ -134,6 +134,7 @@ mod tests {
         eight_bit: false,
         smtputf8: false,
         dsn: None,
+        trace: None,
     };
 
     #[tokio::test]

@@ -11,13 +11,16 @@ mod compose;
 use postway_domain::{
     EmailAddress, Lane, MessageUid, NamedAddress, WatchedMailbox, id::RuleId, rule::ForwardForm,
 };
-use postway_intake::{ComposedForward, Door, ForwardNames, ForwardRequest, Refusal, RequestContext};
+use postway_intake::{
+    ComposedForward, Door, ForwardNames, ForwardRequest, Refusal, RequestContext, RequestTrace,
+};
 use postway_mime::{
     ComposedMail, LOOP_MARK_FIELD, MailDraft,
     forwarded::{ResentFields, compose_around, resend},
     is_mark,
 };
 use postway_store::record::MailToProcess;
+use postway_trace::TraceContext;
 
 use crate::{
     crash::crash_point,
@@ -36,6 +39,8 @@ pub(crate) struct Forwarding<'a> {
     pub mailbox: &'a WatchedMailbox,
     pub rule: &'a RuleId,
     pub shape: ForwardShape<'a>,
+    /// The span of the mail's processing.
+    pub trace: Option<TraceContext>,
 }
 
 /// A mail, and the form in which it is forwarded.
@@ -88,6 +93,7 @@ impl Forwarding<'_> {
             spoken_times: false,
             on_doubt: self.shape.planned.on_doubt.or(self.mailbox.settings.on_doubt),
             restrictions: None,
+            trace: RequestTrace::Decided(self.trace),
         };
         let request = ForwardRequest {
             to: self.shape.planned.to.clone(),

@@ -7,6 +7,7 @@ use postway_store::{
     StoreError,
     record::{InboundMailResult, MailToProcess, MessageFinding},
 };
+use postway_trace::TraceContext;
 use rand::Rng;
 use serde_json::{Map, Value};
 
@@ -35,6 +36,18 @@ pub(super) enum ProcessFailure {
     Postponed { wait: Duration, why: String },
 }
 
+impl ProcessFailure {
+    /// The failure in one word, for spans.
+    pub(super) fn trace_code(&self) -> &'static str {
+        match self {
+            Self::Away(_) => "store_away",
+            Self::Failed(_) => "failed",
+            Self::Hopeless(_) => "hopeless",
+            Self::Postponed { .. } => "postponed",
+        }
+    }
+}
+
 impl From<StoreError> for ProcessFailure {
     fn from(error: StoreError) -> Self {
         if error.is_transient() { Self::Away(error) } else { Self::Failed(error.to_string()) }
@@ -57,6 +70,8 @@ pub(super) struct MailProgress {
     pub has_effect: bool,
     pub follow_up: Option<(RuleId, Time)>,
     pub reminders: i64,
+    /// The span that what follows from the mail is under.
+    pub trace: Option<TraceContext>,
 }
 
 impl MailProgress {

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use postway_domain::{LeaseToken, inbound::LOST_LEASES_MAX};
 use postway_store::record::{InboundMailResult, MailToProcess, StoredBody};
+use postway_trace::{Span, SpanKind};
 use serde_json::json;
 
 use super::{
@@ -76,10 +77,18 @@ pub(super) async fn process_mail(
     thread_wait: Option<ThreadWait>,
 ) -> ProcessedMail {
     let attempts_max = mailbox_context.attempts_max();
+    let mut span = Span::begin(None, SpanKind::Consumer, "inbound mail");
+    span.set("postway.tenant", || job.key.tenant.to_string());
+    span.set("postway.mailbox", || job.key.mailbox.to_string());
+    span.set("postway.inbound", || job.uid.to_string());
     let (progress, ended) = match why_set_aside(job, attempts_max) {
         Some(why) => (MailProgress::for_job(job), Err(ProcessFailure::Hopeless(why))),
-        None => process_in_time(context, mailbox_context, job, thread_wait).await,
+        None => process_in_time(context, mailbox_context, job, thread_wait, span.context()).await,
     };
+    if let Err(failure) = &ended {
+        span.fail(failure.trace_code());
+    }
+    drop(span);
     let ended = match ended {
         Ok(MailVerdict::ImapActions(actions)) => {
             let bare = MailToProcess { body: StoredBody::EMPTY, ..MailToProcess::clone(job) };

@@ -124,7 +124,7 @@ async fn send(
     }
     let (mailbox, mark) = (&mailbox_context.mailbox, mailbox_context.marks.written());
     let shape = ForwardShape { mail, planned, mark, reminder };
-    let forwarding = Forwarding { job, mailbox, rule: &rule.id, shape };
+    let forwarding = Forwarding { job, mailbox, rule: &rule.id, shape, trace: progress.trace };
     context.turns.wait(job).await;
     match forwarding.send(&context.door).await {
         Ok(uid) => {

@@ -9,6 +9,7 @@ use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use postway_store::record::{MailToProcess, StoredBody};
+use postway_trace::TraceContext;
 use tokio::{runtime::Handle, task::JoinError, time::timeout};
 
 use super::{
@@ -64,13 +65,14 @@ pub(super) async fn process_in_time(
     mailbox_context: &Arc<MailboxContext>,
     job: &Arc<MailToProcess>,
     thread_wait: Option<ThreadWait>,
+    trace: Option<TraceContext>,
 ) -> MailWork {
     let stop = WorkStopSignal::default();
     let work = {
         let (context, mailbox_context, job, stop) =
             (context.clone(), mailbox_context.clone(), job.clone(), stop.clone());
         async move {
-            let mut progress = MailProgress::for_job(&job);
+            let mut progress = MailProgress { trace, ..MailProgress::for_job(&job) };
             let processing =
                 AssertUnwindSafe(process_content(&context, &mailbox_context, &job, &stop, &mut progress));
             let ended = match timeout(PROCESS_MAX, processing.catch_unwind()).await {

@@ -329,6 +329,7 @@ async fn hand_in(gateway: &TestGateway, raw: &str) -> MessageUid {
         spoken_times: false,
         on_doubt: None,
         restrictions: None,
+        trace: postway_intake::RequestTrace::default(),
     };
     let options = RawOptions { to: vec!["next@example.org".to_owned()], ..RawOptions::default() };
     gateway.door().accept_raw(&ctx, options, raw.to_owned().into()).await.unwrap().uid

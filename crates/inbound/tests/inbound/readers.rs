@@ -42,6 +42,7 @@ async fn send(gateway: &TestGateway, to: &str) -> MessageUid {
         spoken_times: false,
         on_doubt: None,
         restrictions: None,
+        trace: postway_intake::RequestTrace::default(),
     };
     gateway.door().accept_json(&context, body.to_string().into()).await.unwrap().uid
 }

@@ -317,6 +317,7 @@ pub(super) async fn hand_in(gateway: &TestGateway, message_id: &str) -> MessageU
         spoken_times: false,
         on_doubt: None,
         restrictions: None,
+        trace: postway_intake::RequestTrace::default(),
     };
     gateway.door().accept_raw(&context, RawOptions::default(), mail.into()).await.unwrap().uid
 }

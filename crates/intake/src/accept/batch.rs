@@ -160,14 +160,15 @@ impl Door {
         texts: Result<Vec<Bytes>, Refusal>,
         extent: BatchExtent,
     ) -> Result<BatchReceipt, Refusal> {
+        let (mut span, ctx) = ctx.begin_accept();
         let taken = match texts {
-            Ok(texts) => self.take_batch(ctx, texts, extent).await,
+            Ok(texts) => self.take_batch(&ctx, texts, extent).await,
             Err(refusal) => Err(refusal),
         };
         if let Ok(batch) = &taken {
             batch.results.iter().filter_map(|item| item.as_ref().err()).for_each(|item| item.refusal.count());
         }
-        taken.inspect_err(Refusal::count)
+        taken.inspect_err(|refusal| refusal.count_in(&mut span))
     }
 
     async fn take_batch(

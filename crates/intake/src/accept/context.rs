@@ -1,8 +1,9 @@
 //! Who asks for a message to be accepted, and the answer.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use postway_domain::{ClientId, MessageUid, TenantId, key::KeyRestrictions, message::OnDoubt};
+use postway_trace::{Span, SpanKind, TraceContext};
 
 use crate::cache::settings_cache::{SendingAccount, TenantProfile};
 
@@ -31,6 +32,28 @@ pub struct RequestContext {
     pub on_doubt: Option<OnDoubt>,
     /// The restrictions of the caller's key, if it has any.
     pub restrictions: Option<Arc<KeyRestrictions>>,
+    /// Where the request belongs in a trace.
+    pub trace: RequestTrace,
+}
+
+/// Where a request belongs in a trace. A message that names a place of its own goes there instead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RequestTrace {
+    /// Nothing was said: each message begins a trace, of which a share is recorded.
+    #[default]
+    Undecided,
+    /// Under this span, or in no trace.
+    Decided(Option<TraceContext>),
+}
+
+impl RequestTrace {
+    /// The span that the request is under.
+    pub(crate) fn parent(self) -> Option<TraceContext> {
+        match self {
+            Self::Undecided => None,
+            Self::Decided(parent) => parent,
+        }
+    }
 }
 
 /// The answer for an accepted message.
@@ -51,6 +74,18 @@ impl RequestContext {
     /// else the tenant.
     pub(crate) fn on_doubt_for(&self, account: &SendingAccount, profile: &TenantProfile) -> OnDoubt {
         self.on_doubt.or(account.on_doubt).or(profile.settings.on_doubt).unwrap_or_default()
+    }
+
+    /// Begins the span of an accept. What follows is under it.
+    pub(crate) fn begin_accept(&self) -> (Span, Cow<'_, Self>) {
+        let mut span = Span::child(self.trace.parent(), SpanKind::Producer, "accept");
+        if !span.is_recorded() {
+            return (span, Cow::Borrowed(self));
+        }
+        span.set("postway.tenant", || self.tenant.to_string());
+        span.set("postway.request_id", || self.request_id.clone());
+        let trace = RequestTrace::Decided(span.context());
+        (span, Cow::Owned(Self { trace, ..self.clone() }))
     }
 
     /// The status in the receipt of a message that passes.

@@ -92,8 +92,9 @@ impl Door {
         ctx: &RequestContext,
         request: ForwardRequest<'_>,
     ) -> Result<AcceptReceipt, Refusal> {
-        let taken = self.take_forward(ctx, request).await;
-        taken.inspect_err(Refusal::count)
+        let (mut span, ctx) = ctx.begin_accept();
+        let taken = self.take_forward(&ctx, request).await;
+        taken.inspect_err(|refusal| refusal.count_in(&mut span))
     }
 
     async fn take_forward(

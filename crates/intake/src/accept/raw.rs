@@ -144,8 +144,9 @@ impl Door {
         options: RawOptions,
         body: Bytes,
     ) -> Result<AcceptReceipt, Refusal> {
-        let taken = self.take_raw(ctx, &options, &body, None).await;
-        taken.inspect_err(Refusal::count)
+        let (mut span, ctx) = ctx.begin_accept();
+        let taken = self.take_raw(&ctx, &options, &body, None).await;
+        taken.inspect_err(|refusal| refusal.count_in(&mut span))
     }
 
     /// Accepts a mail that was submitted over SMTP. It gets a trace field. An envelope sender that equals the
@@ -159,8 +160,9 @@ impl Door {
         body: Bytes,
         trace: SmtpTrace<'_>,
     ) -> Result<AcceptReceipt, Refusal> {
-        let taken = self.take_raw(ctx, &options, &body, Some(trace)).await;
-        taken.inspect_err(Refusal::count)
+        let (mut span, ctx) = ctx.begin_accept();
+        let taken = self.take_raw(&ctx, &options, &body, Some(trace)).await;
+        taken.inspect_err(|refusal| refusal.count_in(&mut span))
     }
 
     async fn take_raw(

@@ -141,6 +141,7 @@ fn record(lane: Lane, request_id: &str, mail_domain: &str, mail: RefusedMail, no
         collapse_key: None,
         recipient: None,
         settled: None,
+        trace: None,
     }
 }
 

@@ -21,8 +21,9 @@ use crate::{budget::catch_panic, refusal::Refusal};
 impl Door {
     /// Accepts one message, given as a JSON object. It is durable when this returns.
     pub async fn accept_json(&self, ctx: &RequestContext, body: Bytes) -> Result<AcceptReceipt, Refusal> {
-        let taken = self.take_json(ctx, body).await;
-        taken.inspect_err(Refusal::count)
+        let (mut span, ctx) = ctx.begin_accept();
+        let taken = self.take_json(&ctx, body).await;
+        taken.inspect_err(|refusal| refusal.count_in(&mut span))
     }
 
     async fn take_json(&self, ctx: &RequestContext, body: Bytes) -> Result<AcceptReceipt, Refusal> {

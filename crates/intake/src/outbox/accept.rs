@@ -11,7 +11,10 @@ use serde::{Deserialize, de::IgnoredAny};
 
 use super::error::OutboxError;
 use crate::{
-    accept::{context::RequestContext, door::Door},
+    accept::{
+        context::{RequestContext, RequestTrace},
+        door::Door,
+    },
     refusal::Refusal,
 };
 
@@ -75,6 +78,7 @@ pub(super) async fn accept(
         spoken_times: false,
         on_doubt: None,
         restrictions: None,
+        trace: RequestTrace::Undecided,
     };
     let mut answers = Vec::with_capacity(offers.len());
     let mut waiting =

@@ -3,6 +3,7 @@
 use std::{net::IpAddr, time::Instant};
 
 use postway_mime::SmtpTrace;
+use postway_trace::{Span, SpanKind};
 
 use super::{
     SmtpService,
@@ -11,7 +12,7 @@ use super::{
     options::MailOptions,
     reply::{NOT_STORED, SubmissionReply},
 };
-use crate::{Refusal, RequestContext, accept::crash_point::crash_point};
+use crate::{Refusal, RequestContext, RequestTrace, accept::crash_point::crash_point};
 
 /// The most servers that a mail may have passed; a mail that passed more is in a loop (RFC 5321, 6.3).
 const HOPS_MAX: usize = 100;
@@ -98,6 +99,8 @@ async fn take(service: &SmtpService, sender: &SmtpSender<'_>, submission: Submit
         },
         id: &id,
     };
+    let mut span = Span::begin(options.trace, SpanKind::Server, "SMTP mail").begun_at(started);
+    span.set("postway.tenant", || tenant.to_string());
     let context = RequestContext {
         tenant,
         request_id: id.clone(),
@@ -108,6 +111,7 @@ async fn take(service: &SmtpService, sender: &SmtpSender<'_>, submission: Submit
         spoken_times: false,
         on_doubt: None,
         restrictions,
+        trace: RequestTrace::Decided(span.context()),
     };
     crash_point("smtp_before_accept");
     let taken = service.door.accept_submitted(&context, options.raw, body, trace).await;
@@ -119,6 +123,7 @@ async fn take(service: &SmtpService, sender: &SmtpSender<'_>, submission: Submit
             SubmissionReply::with_text(250, "2.0.0", &format!("Ok: queued as {}", receipt.uid))
         }
         Err(refusal) => {
+            span.fail(refusal.trace_code());
             if let Refusal::Unavailable(error) = &refusal {
                 tracing::warn!(%error, request_id = id, "a mail was not taken over SMTP: it could not be stored");
             }

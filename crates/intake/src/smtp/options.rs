@@ -9,6 +9,7 @@
 //! field is absent.
 
 use postway_mime::{RawError, control_fields};
+use postway_trace::{TraceContext, context::TRACEPARENT};
 
 use super::{conversation::SmtpEnvelope, reply::SubmissionReply};
 use crate::RawOptions;
@@ -18,6 +19,8 @@ use crate::RawOptions;
 pub(super) struct MailOptions {
     pub(super) raw: RawOptions,
     pub(super) idempotency_key: Option<String>,
+    /// The place in a trace, if this process traces.
+    pub(super) trace: Option<TraceContext>,
 }
 
 impl MailOptions {
@@ -32,7 +35,11 @@ impl MailOptions {
         let from = envelope.from.as_ref().map_or_else(String::new, |from| from.as_str().to_owned());
         let to = envelope.to.iter().map(|to| to.as_str().to_owned()).collect();
         let mut options =
-            Self { raw: RawOptions { from: Some(from), to, ..RawOptions::default() }, idempotency_key: None };
+            Self { raw: RawOptions { from: Some(from), to, ..RawOptions::default() }, ..Self::default() };
+        if postway_trace::is_on() {
+            let values = fields.iter().filter(|(name, _)| is_traceparent(name));
+            options.trace = TraceContext::parse_only(values.map(|(_, value)| value.as_bytes()));
+        }
         let (own, of_others): (Vec<_>, Vec<_>) =
             fields.into_iter().partition(|(name, _)| name.to_ascii_lowercase().starts_with("x-postway-"));
         for (name, value) in own {
@@ -101,6 +108,12 @@ impl MailOptions {
     }
 }
 
+/// Whether a field says where the mail belongs in a trace: with our prefix, or as W3C names it.
+fn is_traceparent(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.strip_prefix("x-postway-").unwrap_or(&name) == TRACEPARENT
+}
+
 fn fault(name: &str, problem: &str) -> SubmissionReply {
     SubmissionReply::with_text(550, "5.6.0", &format!("{name}: {problem}"))
 }
@@ -136,7 +149,7 @@ mod tests {
             sensitive: true,
             ..RawOptions::default()
         };
-        let expected = MailOptions { raw, idempotency_key: text("k 1") };
+        let expected = MailOptions { raw, idempotency_key: text("k 1"), trace: None };
         assert_eq!(MailOptions::for_mail(&envelope(), mail), Ok(expected));
     }
 

@@ -23,7 +23,10 @@ use tokio_util::sync::CancellationToken;
 
 use self::folder::{SpoolFile, SpoolFiles, SpooledRequest};
 use crate::{
-    accept::{context::RequestContext, door::Door},
+    accept::{
+        context::{RequestContext, RequestTrace},
+        door::Door,
+    },
     refusal::Refusal,
 };
 
@@ -130,6 +133,7 @@ impl SpoolFolder {
             spoken_times: false,
             on_doubt: None,
             restrictions: None,
+            trace: RequestTrace::Undecided,
         };
         self.door.accept_json(&ctx, request).await.map(drop)
     }

@@ -232,6 +232,7 @@ fn ctx() -> RequestContext {
         spoken_times: false,
         on_doubt: None,
         restrictions: None,
+        trace: postway_intake::RequestTrace::default(),
     }
 }
 

@@ -236,14 +236,16 @@ fn write_fields(writer: &mut RawWriter, header: &RawHeader<'_>, keeps_id: bool, 
 }
 
 /// The fields of a mail that control Postway (`X-Postway-…`) or a service that it replaces (`X-PM-…`,
-/// `Resend-Idempotency-Key`), in order: names, and values unfolded and decoded, since mail programs write
+/// `Resend-Idempotency-Key`), and `traceparent`, which stays in the mail, in order: names, and values unfolded and decoded, since mail programs write
 /// long or non-ASCII values as encoded words. Of these only loop marks are in the finished mail. Reads the
 /// header only.
 pub fn control_fields(bytes: &[u8]) -> Result<Vec<(String, String)>, RawError> {
     let header = RawHeader::read(bytes)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let is_control_field = |field: &&RawField<'_>| {
-        field.is_ours() || OF_OTHER_SERVICES.iter().any(|prefix| field.begins(prefix))
+        field.is_ours()
+            || field.is("traceparent")
+            || OF_OTHER_SERVICES.iter().any(|prefix| field.begins(prefix))
     };
     let control_fields = header.fields.iter().filter(is_control_field);
     Ok(control_fields.map(|field| (text(field.name), unstructured(field.value).trim().to_owned())).collect())

@@ -12,9 +12,11 @@ use postway_store::{
     StoreError,
     record::{BegunCall, MessageBrief, NotificationResult},
 };
+use postway_trace::{Span, TraceContext};
 use serde::Serialize;
 
 use super::{
+    call_span,
     context::{DeliveryContext, STORE_AWAY, read_message, verdict, verdict_without_message},
     http_call::{self, LOGGED_BYTES_MAX, LOGGED_SHARED_BYTES_MAX},
     payload::{id_of, reason, unwritable},
@@ -53,6 +55,8 @@ struct CallbackGroup<'l> {
     reached_at: Time,
     ids: Vec<String>,
     leased: Vec<&'l LeasedNotification>,
+    /// The places of the messages in traces.
+    places: Vec<Option<TraceContext>>,
 }
 
 /// Delivers the batch, one call for each group. After a call fails, the remaining groups are not called: they
@@ -85,7 +89,8 @@ pub(crate) async fn deliver(
             continue;
         }
         if let Some(group) = record_begun_calls(context, group, &mut outcome).await {
-            call_group(context, access, &group, &mut outcome).await?;
+            let span = call_span::begin(&batch.target.subscriber, group.places.iter().copied());
+            call_group(context, access, (&group, span), &mut outcome).await?;
         }
     }
     Ok(outcome)
@@ -136,6 +141,7 @@ fn add_to_group<'l>(
             group.reached_at = group.reached_at.max(event.at);
             group.ids.push(id);
             group.leased.push(leased);
+            group.places.push(record.summary.trace);
         }
         None => groups.push(CallbackGroup {
             code,
@@ -143,6 +149,7 @@ fn add_to_group<'l>(
             reached_at: event.at,
             ids: vec![id],
             leased: vec![leased],
+            places: vec![record.summary.trace],
         }),
     }
 }
@@ -150,7 +157,7 @@ fn add_to_group<'l>(
 async fn call_group(
     context: &DeliveryContext,
     access: &SubscriberAccess,
-    group: &CallbackGroup<'_>,
+    (group, span): (&CallbackGroup<'_>, Span),
     outcome: &mut BatchOutcome,
 ) -> Result<(), StoreError> {
     let body = CallbackBody {
@@ -163,7 +170,9 @@ async fn call_group(
     let to = (&access.url, &access.auth);
     let sent = Bytes::copy_from_slice(body.as_bytes());
     let timeout = CALLBACK_TIMEOUT.min(context.patience);
-    let called = http_call::post(&context.http, &*context.clock, to, Vec::new(), sent, timeout).await;
+    let headers = Vec::from_iter(call_span::header(&span));
+    let called = http_call::post(&context.http, &*context.clock, to, headers, sent, timeout).await;
+    call_span::end(span, &called);
     let is_taken = called.status().is_some_and(|status| (200..300).contains(&status));
     let reached = match is_taken {
         true => NotificationVerdict::Acknowledged,

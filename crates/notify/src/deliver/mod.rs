@@ -2,6 +2,7 @@
 //!
 //! Every notification of a batch gets exactly one verdict, even if delivering it panics.
 
+mod call_span;
 mod callback;
 mod client_sync;
 mod context;

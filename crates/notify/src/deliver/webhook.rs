@@ -15,9 +15,11 @@ use postway_store::{
     StoreError,
     record::{ChangeResult, DirectoryChange},
 };
+use postway_trace::{Span, TraceContext};
 use serde_json::json;
 
 use super::{
+    call_span,
     context::{DeliveryContext, read_message, verdict},
     http_call::{self, FinishedCall, LOGGED_BYTES_MAX},
     payload::{WebhookEnvelope, WebhookMessage, unwritable},
@@ -51,16 +53,17 @@ pub(crate) async fn deliver(
 ) -> Result<BatchOutcome, StoreError> {
     let Some(leased) = batch.leased.first() else { return Ok(BatchOutcome::uncalled(Vec::new(), None)) };
     let form = batch.target.kind().form().unwrap_or(WebhookForm::Postway);
-    let body = match body(context, leased, form).await? {
-        Ok(body) => body,
+    let (body, place) = match body(context, leased, form).await? {
+        Ok(made) => made,
         Err(reached) => {
             return Ok(BatchOutcome::uncalled(vec![verdict(context, leased, reached, None)], None));
         }
     };
     let id = id_of(leased.job.key.uid, leased.job.key.seq);
-    let called =
-        post(&context.http, &*context.clock, access, (&id, &body), WEBHOOK_TIMEOUT.min(context.patience))
-            .await;
+    let span = call_span::begin(&batch.target.subscriber, [place]);
+    let timeout = WEBHOOK_TIMEOUT.min(context.patience);
+    let called = post(&context.http, &*context.clock, access, (&id, &body, &span), timeout).await;
+    call_span::end(span, &called);
 
     let is_taken = called.answer.as_ref().is_ok_and(HttpAnswer::is_success);
     let mut quiet_until = called.requested_quiet().map(|wait| called.at.plus(wait));
@@ -82,39 +85,41 @@ pub(crate) async fn deliver(
     })
 }
 
-/// The body of a call, or the verdict if there is nothing to call.
+/// The body of a call and the place of its message in a trace, or the verdict if there is nothing to call.
 async fn body(
     context: &DeliveryContext,
     leased: &LeasedNotification,
     form: WebhookForm,
-) -> Result<Result<String, NotificationVerdict>, StoreError> {
+) -> Result<Result<(String, Option<TraceContext>), NotificationVerdict>, StoreError> {
     let Some(event) = &leased.job.event else { return Ok(Err(NotificationVerdict::Gone)) };
     let deferred = leased.job.deferred;
     let Some(name) = form.event_name(event.kind, deferred) else {
         return Ok(Err(NotificationVerdict::Pointless));
     };
     if event.kind == EventKind::Received {
-        return received_body(context, leased, event, form, name).await;
+        let body = received_body(context, leased, event, form, name).await?;
+        return Ok(body.map(|body| (body, None)));
     }
     let Some((snapshot, event)) = read_message(context, leased).await? else {
         return Ok(Err(NotificationVerdict::Gone));
     };
-    match form {
+    let body = match form {
         WebhookForm::Postway => {
             let (timestamp, sequence) = (event.at, event.seq);
             let data = WebhookMessage::new(&snapshot, event);
             let body = serde_json::to_string(&WebhookEnvelope { name, timestamp, sequence, data });
-            body.map(Ok).map_err(unwritable)
+            Ok(body.map_err(unwritable)?)
         }
         WebhookForm::Resend => {
             let body = resend_form::message_body(context, &snapshot, event, deferred).await?;
-            Ok(body.map(|body| body.to_string()).ok_or(NotificationVerdict::Pointless))
+            body.map(|body| body.to_string()).ok_or(NotificationVerdict::Pointless)
         }
         WebhookForm::Postmark => {
             let body = postmark_form::message_body(&snapshot, event);
-            Ok(body.map(|body| body.to_string()).ok_or(NotificationVerdict::Pointless))
+            body.map(|body| body.to_string()).ok_or(NotificationVerdict::Pointless)
         }
-    }
+    };
+    Ok(body.map(|body| (body, snapshot.brief.summary.trace)))
 }
 
 /// The body of a call about received mail. Postmark's form is nothing without the mail.
@@ -152,7 +157,7 @@ async fn post(
     http: &HttpClient,
     clock: &dyn Clock,
     access: &SubscriberAccess,
-    (id, body): (&str, &str),
+    (id, body, span): (&str, &str, &Span),
     timeout: Duration,
 ) -> FinishedCall {
     let now_s = clock.now().as_seconds();
@@ -163,7 +168,7 @@ async fn post(
     let named = |prefix: &'static str| {
         proof.iter().map(move |(name, value)| (format!("{prefix}-{name}"), value.clone()))
     };
-    let headers = HEADER_PREFIXES.into_iter().flat_map(named).collect();
+    let headers = HEADER_PREFIXES.into_iter().flat_map(named).chain(call_span::header(span)).collect();
     let body = Bytes::copy_from_slice(body.as_bytes());
     http_call::post(http, clock, (&access.url, &access.auth), headers, body, timeout).await
 }
@@ -228,7 +233,7 @@ pub async fn call_test(
     };
     let body = test_body(subscriber, form, now);
     let id = id_of(MessageUid::new(now, &mut rand::rng()), 0);
-    let called = post(http, clock, &access, (&id, &body), WEBHOOK_TIMEOUT).await;
+    let called = post(http, clock, &access, (&id, &body, &Span::default()), WEBHOOK_TIMEOUT).await;
     let logged = called.logged("", LOGGED_BYTES_MAX);
     WebhookTestResult { status: logged.status, latency: called.latency, answer: logged.answer }
 }

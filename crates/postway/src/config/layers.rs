@@ -185,15 +185,20 @@ impl ConfigLayers {
                 (None, _) => {}
             }
         }
-        SettingLookup::Unset(setting)
+        match settings::usual_variable(setting.key).and_then(from_env) {
+            Some((text, source)) => SettingLookup::Set(setting, text, source),
+            None => SettingLookup::Unset(setting),
+        }
     }
 
     fn gather_env(&mut self, env: impl IntoIterator<Item = (OsString, OsString)>) {
         for (name, value) in env {
-            let Some(name) = name.to_str().filter(|name| name.starts_with("POSTWAY_")) else {
+            let Some(name) = name.to_str() else { continue };
+            let is_known = settings::is_known_variable(name);
+            if !is_known && !name.starts_with("POSTWAY_") {
                 continue;
-            };
-            if !settings::is_known_variable(name) {
+            }
+            if !is_known {
                 self.warnings.push(match settings::nearest_variable(name) {
                     Some(nearest) => format!("unknown variable {name} is ignored; did you mean {nearest}?"),
                     None => format!("unknown variable {name} is ignored"),

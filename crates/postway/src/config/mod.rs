@@ -28,6 +28,7 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod traces;
 mod value;
 
 use std::ffi::OsString;
@@ -50,6 +51,7 @@ pub use retention::RetentionSection;
 pub use smtp::SmtpSection;
 pub use telemetry::TelemetrySection;
 pub use tls::TlsSection;
+pub use traces::TracingSection;
 pub use value::ResolvedSetting;
 
 use layers::ConfigLayers;
@@ -114,6 +116,8 @@ pub struct ServerConfig {
     pub log: LogSection,
     /// `[telemetry]`
     pub telemetry: TelemetrySection,
+    /// `[tracing]`
+    pub tracing: TracingSection,
     /// Whether this is `postway dev`: no setting, so that no file can open a server.
     pub is_for_development: bool,
 }
@@ -212,6 +216,7 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
     }
     let log = LogSection::read(layers);
     let telemetry = TelemetrySection::read(layers);
+    let tracing = TracingSection::read(layers);
     Some(ServerConfig {
         data_dir: data_dir?,
         admin_key: admin_key?,
@@ -238,6 +243,7 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
         reception: reception?,
         log: log?,
         telemetry: telemetry?,
+        tracing: tracing?,
         is_for_development: false,
     })
 }

@@ -166,7 +166,24 @@ pub const SETTINGS: &[ConfigSetting] = &[
     setting("log.format", "POSTWAY_LOG_FORMAT", SettingKind::Text),
     setting("telemetry.upkeep_seconds", "POSTWAY_TELEMETRY_UPKEEP_SECONDS", SettingKind::Integer),
     setting("telemetry.metrics_key", "POSTWAY_TELEMETRY_METRICS_KEY", SettingKind::Secret),
+    setting("tracing.endpoint", "POSTWAY_TRACING_ENDPOINT", SettingKind::Text),
+    setting("tracing.headers", "POSTWAY_TRACING_HEADERS", SettingKind::Secret),
+    setting("tracing.ratio", "POSTWAY_TRACING_RATIO", SettingKind::Text),
+    setting("tracing.service_name", "POSTWAY_TRACING_SERVICE_NAME", SettingKind::Text),
 ];
+
+/// Variables of OpenTelemetry that count where the setting is given nowhere else.
+const USUAL_VARIABLES: &[(&str, &str)] = &[
+    ("tracing.endpoint", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+    ("tracing.headers", "OTEL_EXPORTER_OTLP_HEADERS"),
+    ("tracing.ratio", "OTEL_TRACES_SAMPLER_ARG"),
+    ("tracing.service_name", "OTEL_SERVICE_NAME"),
+];
+
+/// The variable of others that a setting may be given by.
+pub fn usual_variable(key: &str) -> Option<&'static str> {
+    USUAL_VARIABLES.iter().find(|(of, _)| *of == key).map(|(_, variable)| *variable)
+}
 
 /// Variables that the command line reads itself; not settings, and no reason to warn.
 const COMMAND_LINE_VARIABLES: &[&str] = &[
@@ -190,6 +207,7 @@ pub fn is_known_key(key: &str) -> bool {
 /// Whether a variable is known.
 pub fn is_known_variable(name: &str) -> bool {
     COMMAND_LINE_VARIABLES.contains(&name)
+        || USUAL_VARIABLES.iter().any(|(_, variable)| *variable == name)
         || SETTINGS.iter().any(|setting| setting.env == name)
         || indirect(name, "_FILE", |setting| setting.env)
 }

@@ -299,6 +299,7 @@ pub(crate) mod tests {
             events: vec![NewEvent { kind: EventKind::Accepted, data: None }],
             recipient: None,
             settled: None,
+            trace: None,
         };
         let accepted = store.accept((0..count).map(message).collect()).await.unwrap();
         assert!(accepted.iter().all(|accepted| matches!(accepted, Acceptance::Accepted { .. })));

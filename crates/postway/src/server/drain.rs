@@ -48,6 +48,11 @@ impl RunningServer {
             storage_check.leave().await;
         }
         self.store.close().await;
+        // What was done until here may have spans.
+        self.stop_traces.cancel();
+        if let Some(Err(error)) = futures::future::OptionFuture::from(self.traces).await {
+            tracing::warn!(%error, "the export of traces ended badly");
+        }
         finished
     }
 }

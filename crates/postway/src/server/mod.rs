@@ -30,6 +30,7 @@ mod start;
 mod submission;
 pub mod suspend_all;
 pub mod telemetry;
+mod trace_export;
 mod web_listeners;
 
 use anyhow::Context as _;

@@ -19,6 +19,7 @@ use super::{
     secret_check,
     submission::SubmissionKeys,
     telemetry::MetricsHandles,
+    trace_export,
 };
 use crate::{cluster::shared_storage_check::SharedStorageCheck, config::ServerConfig};
 
@@ -46,6 +47,8 @@ pub struct RunningServer {
     pub(super) storage_check: JoinHandle<SharedStorageCheck>,
     pub(super) stop_heartbeat: CancellationToken,
     pub(super) heartbeat: JoinHandle<()>,
+    pub(super) stop_traces: CancellationToken,
+    pub(super) traces: Option<JoinHandle<()>>,
 }
 
 /// Starts every task.
@@ -72,6 +75,9 @@ pub fn start(
     let OpenedStore { store, membership, housekeeping } = opened;
     let BuiltServer { door, preparer, spool, outboxes, notifier, inbound, guard, tokens, .. } = built;
     let (stop_upkeep, stop_heartbeat) = (CancellationToken::new(), CancellationToken::new());
+    let stop_traces = CancellationToken::new();
+    let exporter = trace_export::start(&config.tracing, clock.clone(), membership.roster().me().to_string());
+    let traces = exporter.map(|exporter| tokio::spawn(exporter.run(stop_traces.clone())));
     let storage_check = tokio::spawn(built.storage_check.run(stop_upkeep.clone()));
     let secret_check = tokio::spawn(secret_check::run(
         built.unopened_secrets,
@@ -136,6 +142,8 @@ pub fn start(
         storage_check,
         stop_heartbeat,
         heartbeat,
+        stop_traces,
+        traces,
     }
 }
 

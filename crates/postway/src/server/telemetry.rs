@@ -250,6 +250,10 @@ fn describe() {
         "postway_log_lines_dropped_total",
         "Log lines that were dropped because the log was not read"
     );
+    describe_counter!(
+        "postway_trace_spans_total",
+        "Spans that the collector took or rejected, or that were dropped, by outcome"
+    );
     describe_counter!("postway_keys_refused_total", "Keys that were refused, by outcome");
     describe_counter!("postway_sign_ins_total", "Sign-ins of people, by way and outcome");
     describe_counter!(

@@ -135,6 +135,7 @@ fn compose(world: &SimulatedWorld, label: usize) -> NewMessage {
         collapse_key: chance.hits(200).then(|| "k".to_owned()),
         recipient: None,
         settled: None,
+        trace: None,
     }
 }
 

@@ -9,6 +9,7 @@ use postway_domain::{
     fairness::AGEING_MS,
     message::{AttemptOutcome, ScheduleReason},
 };
+use postway_trace::TraceContext;
 
 use super::{
     Shared,
@@ -48,6 +49,29 @@ pub async fn what_the_sender_wishes_to_be_told_comes_with_the_claim(store: &Shar
     };
     assert!(apply(store, retry).await);
     assert_eq!(claim(store, 2, at(3_000), 10).await[0].dsn.as_ref(), Some(&wishes));
+}
+
+/// Whoever claims it, also again after a retry, and in what readers see. Where there is none, there is none.
+pub async fn a_place_in_a_trace_comes_with_the_claim(store: &Shared) {
+    const RECORDED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    const PASSED_ON: &str = "00-00000000000000000000000000000001-0000000000000001-00";
+    let recorded = accept(store, Sample::new(1).to("ann@example.org").traced(RECORDED)).await;
+    let passed_on = accept(store, Sample::new(2).to("ann@example.org").traced(PASSED_ON)).await;
+    let plain = accept(store, Sample::new(3).to("ann@example.org")).await;
+    let claimed = claim(store, 1, at(1_000), 10).await;
+    assert_eq!(uids(&claimed), [recorded, passed_on, plain]);
+    let text = |trace: Option<TraceContext>| trace.map(|context| context.to_string());
+    let expected = [Some(RECORDED.to_owned()), Some(PASSED_ON.to_owned()), None];
+    assert_eq!([0, 1, 2].map(|at| text(claimed[at].trace)), expected);
+    let retry = MessageChange {
+        due_at: Some(at(2_000)),
+        ..outcome(&claimed[0], false, AttemptOutcome::Retry, at(1_500))
+    };
+    assert!(apply(store, retry).await);
+    assert_eq!(text(claim(store, 2, at(3_000), 10).await[0].trace), expected[0]);
+    for (uid, expected) in [recorded, passed_on, plain].into_iter().zip(expected) {
+        assert_eq!(text(record(store, uid).await.summary.trace), expected);
+    }
 }
 
 /// Not due, expired, not claimable, of another account or tenant.

@@ -36,6 +36,7 @@ pub async fn an_accepted_message_fills_a_standing_claim(store: &Shared) {
         .to("a@example.org")
         .to("b@example.org")
         .created(500)
+        .traced("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
         .content(|content| content.raw = body.clone().into());
     let message = sample.clone().build();
     assert_eq!(offer(store, sample).await, HANDED_OVER);
@@ -44,6 +45,7 @@ pub async fn an_accepted_message_fills_a_standing_claim(store: &Shared) {
     assert_eq!((claimed.uid, &claimed.lane), (message.uid, &message.lane));
     assert_eq!((claimed.token.as_i64(), claimed.version, claimed.attempt), (7, 2, 1));
     assert_eq!((claimed.created_at, claimed.claimed_at), (at(500), at(500)));
+    assert!(claimed.trace.is_some() && claimed.trace == message.trace);
     assert_eq!((claimed.size as usize, claimed.raw), (body.len(), Some(body)));
     let to: Vec<_> = claimed.recipients.iter().map(|one| (one.position, &one.address)).collect();
     assert_eq!(to, [(0, &message.recipients[0].address), (1, &message.recipients[1].address)]);

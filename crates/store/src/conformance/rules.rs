@@ -73,6 +73,7 @@ macro_rules! conformance_tests {
             claim {
                 due_messages_come_oldest_first
                 what_the_sender_wishes_to_be_told_comes_with_the_claim
+                a_place_in_a_trace_comes_with_the_claim
                 what_cannot_go_now_is_left
                 a_doubt_past_its_time_is_claimed
                 a_fetch_at_the_head_holds_nobody_back

@@ -8,6 +8,7 @@ use postway_domain::{
     MessageState, MessageUid, RecipientId, RecipientKind, RelayTlsMode, TenantId, Time, message::OnDoubt,
     message::ScheduleReason, secret::SealedSecret,
 };
+use postway_trace::TraceContext;
 
 use crate::record::{
     AccountKey, BatchKey, DedupKind, LeaseGrant, MessageContent, NewEvent, NewMessage, NewRecipient,
@@ -157,6 +158,7 @@ impl Sample {
             events: vec![event(EventKind::Accepted), event(EventKind::Ready)],
             recipient: None,
             settled: None,
+            trace: None,
         };
         Self { number, message }
     }
@@ -165,6 +167,12 @@ impl Sample {
     pub fn from(mut self, tenant: &str, account: &str) -> Self {
         self.message.lane.tenant = tenant.parse().unwrap();
         self.message.lane.account = account.parse().unwrap();
+        self
+    }
+
+    /// At this place in a trace.
+    pub fn traced(mut self, traceparent: &str) -> Self {
+        self.message.trace = TraceContext::parse(traceparent.as_bytes());
         self
     }
 

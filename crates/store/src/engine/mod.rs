@@ -9,6 +9,7 @@
 //! What a database brings is an [`WriteTransaction`]: a connection that can do each kind of job set-wise
 //! inside a transaction.
 
+mod commit_span;
 mod directory_change;
 mod inbox;
 mod jobs;
@@ -228,6 +229,7 @@ impl<E: WriteTransaction> Writer<E> {
     }
 
     async fn try_commit(&mut self, jobs: &[&Job]) -> Result<Vec<JobAnswer>, StoreError> {
+        let mut span = commit_span::begin(jobs);
         let committed = match jobs::do_jobs(&mut self.engine, &self.handover, jobs).await {
             Ok(answers) => {
                 crash_point("store_before_commit");
@@ -239,9 +241,11 @@ impl<E: WriteTransaction> Writer<E> {
             Ok(committed) => committed,
             Err(error) => {
                 self.engine.rollback().await;
+                span.fail("rolled_back");
                 return Err(error);
             }
         };
+        drop(span);
         crash_point("store_after_commit");
         if after.wrote {
             self.commits.fetch_add(1, Ordering::Relaxed);

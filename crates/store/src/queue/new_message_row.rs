@@ -202,6 +202,7 @@ impl NewMessageRow<'_> {
             sensitive: message.content.sensitive,
             recipient_deleted: false,
             dsn: message.content.dsn.clone(),
+            trace: message.trace,
         })
     }
 }

@@ -126,6 +126,11 @@ impl PackedMessage {
         self.packing as i64
     }
 
+    /// Its place in a trace, as it is stored.
+    pub fn trace_column(&self) -> Option<Vec<u8>> {
+        self.message.trace.map(|context| context.to_bytes().to_vec())
+    }
+
     /// The number of body bytes in its row.
     pub fn row_bytes(&self) -> usize {
         self.raw_column().len() + self.payload_column().map_or(0, <[u8]>::len)

@@ -6,6 +6,7 @@ use postway_domain::{
     ClientId, EmailAddress, Lane, MessageState, MessageUid, RecipientId, RecipientKind, Time, dsn::DsnWishes,
     message::OnDoubt,
 };
+use postway_trace::TraceContext;
 
 use super::{body::StoredBody, change::NewEvent};
 
@@ -50,6 +51,8 @@ pub struct NewMessage {
     pub recipient: Option<RecipientId>,
     /// What the intake has decided already about a message that waits to be prepared, as a JSON object.
     pub settled: Option<String>,
+    /// Its place in a trace, if it is part of one.
+    pub trace: Option<TraceContext>,
 }
 
 /// One envelope recipient.

@@ -7,6 +7,7 @@ use postway_domain::{
     dsn::DsnWishes,
     message::{OnDoubt, OtherRecipients},
 };
+use postway_trace::TraceContext;
 
 use super::AccountKey;
 
@@ -154,6 +155,8 @@ pub struct ClaimedMessage {
     pub recipient_deleted: bool,
     /// The delivery status notifications that the sender asked for.
     pub dsn: Option<DsnWishes>,
+    /// Its place in a trace, if it is part of one.
+    pub trace: Option<TraceContext>,
 }
 
 /// One recipient of an attempt.

@@ -6,6 +6,7 @@ use postway_domain::{
     AccountId, ClientId, EventKind, Lane, MessageEvent, MessageState, MessageStatus, MessageUid, RecipientId,
     RecipientKind, RecipientStatus, Time, message::OnDoubt,
 };
+use postway_trace::TraceContext;
 
 use super::{body::BlobRef, change::SmtpReply};
 
@@ -112,6 +113,8 @@ pub struct MessageSummary {
     pub recipient: Option<String>,
     /// How many recipients it has.
     pub recipient_count: i64,
+    /// Its place in a trace, if it is part of one.
+    pub trace: Option<TraceContext>,
 }
 
 impl MessageSummary {

@@ -81,7 +81,7 @@ const RENAME: SqlText = SqlText::same(
     "UPDATE recipient SET address = ?, reply = NULL, bounce = NULL WHERE uid = ? AND position = ?",
 );
 static CLEAR_CONTENT: MultiRow = MultiRow::new(
-    "UPDATE content SET subject = '', metadata = NULL, dsn = NULL, recipient_id = NULL, raw_blob = NULL, payload = NULL, \
+    "UPDATE content SET subject = '', metadata = NULL, dsn = NULL, trace = NULL, recipient_id = NULL, raw_blob = NULL, payload = NULL, \
      payload_blob = NULL, raw = ? WHERE uid IN (",
     1,
     ")",

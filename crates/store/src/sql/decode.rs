@@ -8,6 +8,7 @@ use postway_domain::{
     dsn::DsnWishes,
     message::{OnDoubt, ScheduleReason},
 };
+use postway_trace::TraceContext;
 
 use crate::{
     error::StoreError,
@@ -65,6 +66,11 @@ pub(crate) fn tags(json: Option<&str>) -> Result<Vec<String>, StoreError> {
 /// keep the mail from leaving.
 pub(crate) fn dsn_wishes(json: Option<&str>) -> Option<DsnWishes> {
     json.and_then(|json| serde_json::from_str(json).ok())
+}
+
+/// A message's place in a trace. A value that cannot be read counts as none, as with wishes.
+pub(crate) fn trace_context(bytes: Option<&[u8]>) -> Option<TraceContext> {
+    bytes.and_then(TraceContext::from_bytes)
 }
 
 /// Where the bytes of a message are stored: in the row, with their number, or in a blob.

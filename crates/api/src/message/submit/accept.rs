@@ -9,7 +9,7 @@ use axum::{
 };
 use bytes::Bytes;
 use postway_domain::message::OnDoubt;
-use postway_intake::{AcceptReceipt, RequestContext};
+use postway_intake::{AcceptReceipt, RequestContext, RequestTrace};
 
 use crate::{
     auth::Sender,
@@ -104,6 +104,7 @@ pub(crate) fn context(
         spoken_times: false,
         on_doubt: on_doubt(headers)?,
         restrictions: caller.restrictions,
+        trace: RequestTrace::Decided(id.trace()),
     })
 }
 

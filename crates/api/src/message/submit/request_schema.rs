@@ -97,6 +97,9 @@ pub(crate) struct MessageSchema {
     collapse_key: Option<String>,
     /// A reference of your own.
     external_id: Option<String>,
+    /// The message's place in a trace (W3C Trace Context), instead of the header of that name. What is none is
+    /// ignored.
+    traceparent: Option<String>,
 }
 
 /// An alternative form of the content.

@@ -12,7 +12,7 @@ use axum::{
     extract::{Request, State},
 };
 use postway_domain::{Account, EmailAddress, MessageStatus, Subscriber, TenantId, message::reason::CAPTURED};
-use postway_intake::RequestContext;
+use postway_intake::{RequestContext, RequestTrace};
 use postway_store::record::MessageKey;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -126,6 +126,7 @@ pub(crate) async fn test(
             spoken_times: false,
             on_doubt: None,
             restrictions: caller.restrictions.clone(),
+            trace: RequestTrace::Decided(request_id.trace()),
         };
         let receipt = app.door.accept_json(&context, mail.to_string().into()).await?;
         let key = MessageKey::Uid(receipt.uid);

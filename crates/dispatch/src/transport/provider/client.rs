@@ -8,6 +8,7 @@ use postway_domain::{
     failure::{FailureCategory, FailurePhase, FailureSeverity, SendFailure},
 };
 use postway_oauth::AccessToken;
+use postway_trace::{TraceContext, context::TRACEPARENT};
 use reqwest::{Method, RequestBuilder, Url, header};
 use secrecy::ExposeSecret;
 
@@ -24,6 +25,7 @@ use crate::transport::{
     DeliveryEnd, DeliveryResult, MailEnvelope, RecipientReply, WireGate,
     api_call::{ApiCaller, CallTarget, MAIL_BYTES_MAX, UnansweredCall},
     crash_point,
+    phase_span::{end_call, phase},
     recipient_list::{INVALID, RecipientBound, choose_recipients, is_address},
     smtp::no_token,
 };
@@ -54,6 +56,12 @@ enum RequestCredential {
     Nothing,
     Key(String),
     Token(AccessToken),
+}
+
+/// A request, and the span that its call is under.
+struct CallPlace {
+    request: ProviderRequest,
+    trace: Option<TraceContext>,
 }
 
 /// The result of a call.
@@ -123,7 +131,10 @@ impl ProviderClient {
         let prepared = self.prepare(&envelope, uid, body, &mut recipients);
         let CallOutcome { end, pause, left_out } = match prepared {
             Ok(None) => DeliveryEnd::NoRecipients.into(),
-            Ok(Some(request)) => self.transact(request, gate, &recipients).await,
+            Ok(Some(request)) => {
+                let call = CallPlace { request, trace: envelope.trace };
+                self.transact(call, gate, &recipients).await
+            }
             Err(failure) => {
                 // No recipient was named to the provider.
                 recipients
@@ -189,7 +200,7 @@ impl ProviderClient {
 
     async fn transact(
         &self,
-        request: ProviderRequest,
+        CallPlace { mut request, trace }: CallPlace,
         gate: &mut dyn WireGate,
         recipients: &[RecipientReply],
     ) -> CallOutcome {
@@ -202,6 +213,9 @@ impl ProviderClient {
             return DeliveryEnd::GateRefused.into();
         }
         crash_point!("provider_after_gate");
+        let call = phase(trace, "provider call");
+        let traceparent = call.context().map(|context| (TRACEPARENT, context.to_string()));
+        request.headers.extend(traceparent);
         let mut answer = self.post(&request, &sign_in, gate).await;
         if let (Ok(refused), RequestCredential::Token(token), ProviderCredentials::Token(source)) =
             (&answer, &sign_in, &self.0.credentials)
@@ -218,6 +232,7 @@ impl ProviderClient {
             }
         }
         crash_point!("provider_after_answer");
+        end_call(call, answer.as_ref().map(|answer| answer.status));
         match answer {
             Ok(answer) => {
                 let mut content = self.0.api.read(&answer);

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use postway_domain::{Clock, failure::SendFailure};
+use postway_trace::context::TRACEPARENT;
 use reqwest::{Method, header};
 
 use super::{
@@ -43,11 +44,13 @@ impl fmt::Debug for SesClient {
 pub(super) struct SesPayload {
     pub json: Bytes,
     pub sha256: String,
+    /// The header that says where the call belongs in a trace. It is not signed.
+    pub traceparent: Option<String>,
 }
 
 impl SesPayload {
     pub fn new(json: String) -> Self {
-        Self { sha256: sha256_hex(json.as_bytes()), json: json.into() }
+        Self { sha256: sha256_hex(json.as_bytes()), json: json.into(), traceparent: None }
     }
 }
 
@@ -103,8 +106,11 @@ impl SesClient {
         for (name, value) in proof {
             request = request.header(name, value);
         }
-        if body.is_some() {
+        if let Some((payload, _)) = &body {
             request = request.header(header::CONTENT_TYPE, JSON);
+            if let Some(traceparent) = &payload.traceparent {
+                request = request.header(TRACEPARENT, traceparent);
+            }
         }
         let answer = caller.send(request, body.map(|(payload, gate)| (payload.json, gate))).await?;
         Ok(SesAnswer::new(answer.status, &answer.headers, &answer.body))

@@ -12,6 +12,7 @@ use crate::transport::{
     api_call::{MAIL_BYTES_MAX, UnansweredCall},
     crash_point,
     fitted_mail::FittedMail,
+    phase_span::{end_call, phase},
     recipient_list::{INVALID, RecipientBound, choose_recipients, is_address},
 };
 
@@ -62,12 +63,15 @@ impl SesClient {
             Ok(key) => key,
             Err(failure) => return DeliveryEnd::NotSent(failure),
         };
-        let payload = SesPayload::new(self.request(envelope, named, body));
+        let call = phase(envelope.trace, "SES call");
+        let mut payload = SesPayload::new(self.request(envelope, named, body));
+        payload.traceparent = call.context().map(|context| context.to_string());
         if gate.commit(recipients).await.is_err() {
             return DeliveryEnd::GateRefused;
         }
         crash_point!("ses_after_gate");
         let answer = self.call(Method::POST, SEND, Some((payload, gate)), &key).await;
+        end_call(call, answer.as_ref().map(|answer| answer.status));
         crash_point!("ses_after_answer");
         match answer {
             Ok(answer) => judge::judge_answer(&answer, envelope),
@@ -134,8 +138,15 @@ fn recipient_bound() -> RecipientBound {
 }
 
 /// The envelope of a call that sends nothing.
-const NOBODY: MailEnvelope<'_> =
-    MailEnvelope { sender: "", recipients: &[], size: 0, eight_bit: false, smtputf8: false, dsn: None };
+const NOBODY: MailEnvelope<'_> = MailEnvelope {
+    sender: "",
+    recipients: &[],
+    size: 0,
+    eight_bit: false,
+    smtputf8: false,
+    dsn: None,
+    trace: None,
+};
 
 fn sending_paused(enforcement: Option<&str>) -> SendFailure {
     let status = enforcement.unwrap_or("unknown");

@@ -9,6 +9,7 @@ use std::{io::Write as _, time::Duration};
 
 use postway_domain::failure::{FailureCategory, FailurePhase, FailureSeverity, SendFailure};
 use postway_mime::downgrade::RelayLacks;
+use postway_trace::TraceContext;
 use tokio::time::Instant;
 
 use super::{
@@ -26,6 +27,7 @@ use super::{
 use crate::transport::{
     DeliveryEnd, DeliveryResult, MailEnvelope, RecipientReply, RelayReply, WireGate, crash_point,
     fitted_mail::FittedMail,
+    phase_span::{fail_phase, phase},
 };
 
 /// The most commands, and roughly the most bytes, that are written before their replies are read. The socket
@@ -190,11 +192,16 @@ impl SmtpConnection {
             return DeliveryEnd::GateRefused;
         }
         let mut heard = false;
+        let span = phase(envelope.trace, "SMTP envelope");
         let offer = self.offer((envelope, resets), gate, recipients, trail, &mut heard).await;
+        match &offer {
+            Err(failure) => fail_phase(span, failure),
+            Ok(_) => drop(span),
+        }
         let end = match offer {
             Ok(EnvelopeEnd::GoAhead) => {
                 crash_point!("smtp_after_rcpt");
-                self.send_body((body, scan), gate, recipients, trail).await
+                self.send_body((body, scan, envelope.trace), gate, recipients, trail).await
             }
             Ok(EnvelopeEnd::Refused) => DeliveryEnd::GateRefused,
             Ok(EnvelopeEnd::NoRecipients) => DeliveryEnd::NoRecipients,
@@ -327,19 +334,24 @@ impl SmtpConnection {
     /// Sends the body, asks the gate, and sends the dot. `self.state` is the state to restore on success.
     async fn send_body(
         &mut self,
-        (body, scan): (&[u8], BodyScan),
+        (body, scan, trace): (&[u8], BodyScan, Option<TraceContext>),
         gate: &mut dyn WireGate,
         recipients: &[RecipientReply],
         trail: &mut MailTrail,
     ) -> DeliveryEnd {
         let after = std::mem::replace(&mut self.state, ConnectionState::Unusable);
         let deadline = Instant::now() + self.deadlines.body;
+        let mut span = phase(trace, "SMTP body");
+        span.set("postway.bytes", || body.len());
         for block in body::dot_stuffed(body, scan).chunks(BODY_BLOCK_BYTES) {
             let block_deadline = deadline.min(Instant::now() + self.deadlines.body_block);
             if let Err(failure) = self.wire.write(FailurePhase::Data, block, block_deadline).await {
-                return DeliveryEnd::NotSent(self.last_words().await.unwrap_or(failure));
+                let failure = self.last_words().await.unwrap_or(failure);
+                fail_phase(span, &failure);
+                return DeliveryEnd::NotSent(failure);
             }
         }
+        drop(span);
         trail.body = true;
         crash_point!("smtp_after_body");
         if gate.commit(recipients).await.is_err() {
@@ -358,6 +370,7 @@ impl SmtpConnection {
             UnaskedInput::Closed => return DeliveryEnd::NotSent(closed_failure(FailurePhase::Data)),
         }
         let deadline = Instant::now() + self.deadlines.dot;
+        let mut span = phase(trace, "SMTP dot");
         match self.wire.write_dot(deadline).await {
             Ok(()) => trail.dot = true,
             Err(dot) if dot.begun => {
@@ -369,6 +382,11 @@ impl SmtpConnection {
         crash_point!("smtp_after_dot");
         let reply = self.wire.reply(FailurePhase::Dot, deadline).await;
         crash_point!("smtp_after_reply");
+        match &reply {
+            Ok(reply) => span.set("smtp.reply_code", || reply.code),
+            Err(failure) => span.fail(failure.code.clone()),
+        }
+        drop(span);
         match reply {
             Ok(reply) if reply.is_positive() => {
                 self.state = after;

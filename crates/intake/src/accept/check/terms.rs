@@ -6,7 +6,8 @@ use postway_domain::{
     message::OnDoubt,
     spoken_time::{SPOKEN_FORMS, spoken_time},
 };
-use serde_json::{Map, Value};
+use postway_trace::TraceContext;
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     accept::parse::request::{JsonScalar, MessageInput},
@@ -36,6 +37,8 @@ pub(crate) struct MessageTerms {
     pub external_id: Option<String>,
     /// A newer message with the same key replaces this one.
     pub collapse_key: Option<String>,
+    /// Its place in a trace, if it names one and this process traces.
+    pub trace: Option<TraceContext>,
 }
 
 /// Checks the terms. `now` is the time of acceptance, and `spoken` says whether a time may be given in words.
@@ -73,7 +76,13 @@ pub(crate) fn terms(
             limits.collapse_key_chars_max,
             errors,
         ),
+        trace: request.traceparent.filter(|_| postway_trace::is_on()).and_then(trace_context),
     }
+}
+
+/// The place in a trace that a JSON text names. None of its characters needs an escape.
+fn trace_context(json: &RawValue) -> Option<TraceContext> {
+    TraceContext::parse(json.get().strip_prefix('"')?.strip_suffix('"')?.as_bytes())
 }
 
 fn priority(given: &JsonScalar<'_>) -> Result<MessagePriority, &'static str> {

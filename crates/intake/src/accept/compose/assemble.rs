@@ -305,6 +305,7 @@ pub(crate) fn assemble(
         collapse_key: terms.collapse_key,
         recipient: mail.known_recipient,
         settled: mail.settled,
+        trace: terms.trace,
     })
 }
 

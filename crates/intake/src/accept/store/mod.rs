@@ -19,12 +19,13 @@ use postway_store::{
     blob::BlobStorage,
     record::{Acceptance, DedupKind, NewMessage, StoredBody},
 };
+use postway_trace::{Span, SpanKind};
 
 pub(crate) use dedup::DedupKeys;
 use dedup::{conflict, receipt};
 
 use super::{
-    context::{AcceptReceipt, RequestContext},
+    context::{AcceptReceipt, RequestContext, RequestTrace},
     quota::QuotaLeases,
 };
 use crate::{
@@ -116,6 +117,7 @@ impl MessageWriter {
             }
             Err(refusal) => return Err(refusal),
         };
+        let _spans = message_spans(ctx, &mut messages);
         let names: Vec<_> = messages.iter().map(|message| (message.client_id.clone(), message.uid)).collect();
         for message in &mut messages {
             let stored = self.store_large_bodies(message).await;
@@ -167,6 +169,31 @@ impl MessageWriter {
     ) -> Result<StoredBody, StoreError> {
         Ok(self.depot.keep(&*self.store, tenant, bytes, self.inline_bytes_max, now).await?)
     }
+}
+
+/// Places the messages in traces. One that named a place of its own, or came without any, has a span of its
+/// own; the others are under that of their call.
+fn message_spans(ctx: &RequestContext, messages: &mut [NewMessage]) -> Vec<Span> {
+    let mut spans = Vec::new();
+    if !postway_trace::is_on() {
+        return spans;
+    }
+    for message in messages {
+        let mut span = match (message.trace, ctx.trace) {
+            (own @ Some(_), _) => Span::child(own, SpanKind::Producer, "accept"),
+            (None, RequestTrace::Undecided) => Span::begin(None, SpanKind::Producer, "accept"),
+            (None, RequestTrace::Decided(place)) => {
+                message.trace = place;
+                continue;
+            }
+        };
+        span.set("postway.tenant", || ctx.tenant.to_string());
+        span.set("postway.request_id", || ctx.request_id.clone());
+        span.set("postway.message", || message.uid.to_string());
+        message.trace = span.context();
+        spans.push(span);
+    }
+    spans
 }
 
 /// What a message counts in its tenant's quota: its mail, or its request while files are still to be fetched.

@@ -13,8 +13,10 @@ use bytes::Bytes;
 use postway_domain::Time;
 use postway_net::http::HttpAnswer;
 use postway_store::{StoreError, record::DirectoryChange};
+use postway_trace::TraceContext;
 
 use super::{
+    call_span,
     context::{DeliveryContext, read_message, verdict, verdict_without_message},
     http_call::{self, FinishedCall, LOGGED_SHARED_BYTES_MAX},
     payload::{id_of, unwritable},
@@ -36,6 +38,7 @@ struct SentEntry<'l> {
     leased: &'l LeasedNotification,
     id: String,
     json: String,
+    place: Option<TraceContext>,
 }
 
 /// Delivers the batch in one call. The batch may be empty: then the client asked to be called again.
@@ -55,7 +58,12 @@ pub(crate) async fn deliver(
         match SyncEntry::new(record, event, leased.job.deferred) {
             Some(entry) => {
                 let json = serde_json::to_string(&entry).map_err(unwritable)?;
-                sent.push(SentEntry { leased, id: id_of(&record.summary), json });
+                sent.push(SentEntry {
+                    leased,
+                    id: id_of(&record.summary),
+                    json,
+                    place: record.summary.trace,
+                });
             }
             None => outcome.notified.push(verdict(context, leased, NotificationVerdict::Pointless, None)),
         }
@@ -67,7 +75,10 @@ pub(crate) async fn deliver(
     let body = Bytes::from(format!("{{\"delivery_report\":[{}]}}", entries.join(",")));
     let to = (&access.url, &access.auth);
     let timeout = SYNC_TIMEOUT.min(context.patience);
-    let called = http_call::post(&context.http, &*context.clock, to, Vec::new(), body, timeout).await;
+    let span = call_span::begin(&batch.target.subscriber, sent.iter().map(|one| one.place));
+    let headers = Vec::from_iter(call_span::header(&span));
+    let called = http_call::post(&context.http, &*context.clock, to, headers, body, timeout).await;
+    call_span::end(span, &called);
     let answer = read(&called);
 
     let write = |one: &SentEntry<'_>| {

@@ -205,6 +205,7 @@ impl StoredMessage {
         record.summary.subject.clear();
         record.summary.metadata = None;
         record.summary.version += 1;
+        record.summary.trace = None;
         (self.raw, self.payload, self.waiting, self.dsn) = (None, None, None, None);
     }
 }

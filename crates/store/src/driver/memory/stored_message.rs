@@ -87,6 +87,7 @@ impl StoredMessage {
                     sensitive: content.sensitive,
                     recipient: None,
                     recipient_count: 0,
+                    trace: message.trace,
                 },
                 raw: BodyLocation::Nowhere,
                 payload: BodyLocation::Nowhere,
@@ -275,6 +276,7 @@ impl StoredMessage {
             sensitive: summary.sensitive,
             recipient_deleted: false,
             dsn: self.dsn.clone(),
+            trace: summary.trace,
         }
     }
 

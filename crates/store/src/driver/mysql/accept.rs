@@ -39,8 +39,9 @@ pub(super) static INSERT_MESSAGE: MultiRow = MultiRow::of_pieces(
 );
 pub(super) static INSERT_CONTENT: MultiRow = MultiRow::new(
     "INSERT INTO content (uid, client_id, sender, message_id, subject, request_id, external_id, tags, metadata, \
-     eight_bit, smtputf8, size, raw, raw_blob, payload_blob, payload_size, `sensitive`, recipient_id, dsn, packing, payload) VALUES ",
-    21,
+     eight_bit, smtputf8, size, raw, raw_blob, payload_blob, payload_size, `sensitive`, recipient_id, dsn, packing, payload, \
+     trace) VALUES ",
+    22,
     "",
 );
 pub(super) static INSERT_RECIPIENT: MultiRow = MultiRow::of_pieces(
@@ -194,7 +195,8 @@ async fn insert_contents(txn: &mut WriteConnection, entries: &[NewMessageRow<'_>
                 .bind(message.recipient.as_ref().map(|id| id.as_bytes().as_slice()))
                 .bind(content.dsn_json())
                 .bind(message.packing_code())
-                .bind(message.payload_column());
+                .bind(message.payload_column())
+                .bind(message.trace_column());
         }
         query.execute(txn.conn()?).await.map_err(failed)?;
     }

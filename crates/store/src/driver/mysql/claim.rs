@@ -26,7 +26,7 @@ use crate::{
     },
     record::{AccountKey, ClaimRequest, ClaimedMessage, ClaimedRecipient, NewEvent},
     sql::{
-        decode::{dsn_wishes, kept_address, parsed},
+        decode::{dsn_wishes, kept_address, parsed, trace_context},
         multi_row::MultiRow,
         waiting_lanes::waiting_lanes,
     },
@@ -65,7 +65,7 @@ pub(super) static LEASE: MultiRow = MultiRow::new(
 
 pub(super) static CONTENTS: MultiRow = MultiRow::new(
     "SELECT uid, request_id, sender, eight_bit, smtputf8, size, `sensitive`, \
-     CASE WHEN size <= ? AND raw_blob IS NULL THEN raw END, dsn, packing \
+     CASE WHEN size <= ? AND raw_blob IS NULL THEN raw END, dsn, packing, trace \
      FROM content FORCE INDEX (PRIMARY) WHERE uid IN (",
     1,
     ")",
@@ -255,6 +255,7 @@ fn read_claimed(row: &MySqlRow, lane: &Lane, request: &ClaimRequest) -> Result<C
         sensitive: false,
         recipient_deleted: false,
         dsn: None,
+        trace: None,
     })
 }
 
@@ -284,6 +285,7 @@ async fn add_contents(
             let packing = row.try_get(9).map_err(failed)?;
             one.raw = column.map(|column| unpack(column, packing, 0, one.size.into())).transpose()?;
             one.dsn = dsn_wishes(row.try_get(8).map_err(failed)?);
+            one.trace = trace_context(row.try_get(10).map_err(failed)?);
         }
     }
     if places.is_empty() {

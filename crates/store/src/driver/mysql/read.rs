@@ -25,7 +25,7 @@ pub(super) const SUMMARY: &str = "SELECT m.uid, m.status, m.wait, m.wire_committ
      c.external_id, c.tags, c.metadata, (SELECT a.provider_message_id FROM attempt a WHERE a.uid = m.uid \
      AND a.provider_message_id IS NOT NULL ORDER BY a.number DESC LIMIT 1), c.sensitive, \
      (SELECT r.address FROM recipient r WHERE r.uid = m.uid ORDER BY r.uid, r.position LIMIT 1), \
-     (SELECT COUNT(*) FROM recipient r WHERE r.uid = m.uid), l.destination";
+     (SELECT COUNT(*) FROM recipient r WHERE r.uid = m.uid), l.destination, c.trace";
 
 pub(super) const FIND_CLIENT: &str = "SELECT uid FROM dedup WHERE tenant = ? AND kind = 1 AND `key` = ?";
 /// What [`read_recipient`] takes.
@@ -94,6 +94,7 @@ pub(super) fn read_summary(row: &MySqlRow) -> Result<MessageSummary, StoreError>
         sensitive: row.try_get::<i64, _>(29).map_err(failed)? != 0,
         recipient: row.try_get(30).map_err(failed)?,
         recipient_count: row.try_get(31).map_err(failed)?,
+        trace: decode::trace_context(row.try_get(33).map_err(failed)?),
     })
 }
 

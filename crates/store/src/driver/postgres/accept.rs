@@ -36,10 +36,10 @@ pub(super) const INSERT_MESSAGE: &str = "INSERT INTO message (uid, tenant, lane,
      lease_until, version, event_seq, created_at, expires_at, error)";
 pub(super) const INSERT_CONTENT: &str = "INSERT INTO content (uid, client_id, sender, message_id, subject, request_id, \
      external_id, tags, metadata, eight_bit, smtputf8, size, raw, raw_blob, payload_blob, payload_size, sensitive, \
-     recipient_id, dsn, packing, payload) \
+     recipient_id, dsn, packing, payload, trace) \
      SELECT * FROM UNNEST($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], \
      $8::text[], $9::text[], $10::boolean[], $11::boolean[], $12::bigint[], $13::bytea[], $14::text[], $15::text[], \
-     $16::bigint[], $17::bigint[], $18::bytea[], $19::text[], $20::bigint[], $21::bytea[])";
+     $16::bigint[], $17::bigint[], $18::bytea[], $19::text[], $20::bigint[], $21::bytea[], $22::bytea[])";
 pub(super) const INSERT_RECIPIENT: &str = "INSERT INTO recipient (uid, position, kind, address, status) \
      SELECT * FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[])";
 pub(super) const INSERT_EVENT: &str = "INSERT INTO event (uid, seq, at, kind, data, more) \
@@ -183,6 +183,7 @@ async fn insert_content_run(
         .bind(column(&contents, |content| content.dsn_json()))
         .bind(column(entries, |entry| entry.message.packing_code()))
         .bind(column(entries, |entry| entry.message.payload_column()))
+        .bind(column(entries, |entry| entry.message.trace_column()))
         .execute(&mut txn.conn)
         .await
         .map_err(undone)?;

@@ -21,7 +21,7 @@ use crate::{
         packing::unpack,
     },
     record::{AccountKey, ClaimRequest, ClaimedMessage, ClaimedRecipient, NewEvent},
-    sql::decode::{dsn_wishes, kept_address, parsed},
+    sql::decode::{dsn_wishes, kept_address, parsed, trace_context},
 };
 
 /// Goes along the lanes of the account in which mail waits, as [`crate::sql::waiting_lanes`] does.
@@ -41,7 +41,7 @@ pub(super) const DUE_LANES: &str = "WITH RECURSIVE waiting (lane) AS (SELECT (SE
 pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, \
      m.retries, m.doubts, m.lost_leases, m.on_doubt, m.created_at, m.expires_at, m.event_seq, \
      c.request_id, c.sender, c.eight_bit, c.smtputf8, c.size, c.sensitive, \
-     CASE WHEN c.size <= $1 AND c.raw_blob IS NULL THEN c.raw END, c.dsn, c.packing \
+     CASE WHEN c.size <= $1 AND c.raw_blob IS NULL THEN c.raw END, c.dsn, c.packing, c.trace \
      FROM message m JOIN content c ON c.uid = m.uid \
      WHERE m.lane = $2 AND m.due_at <= $3 AND m.wait IS DISTINCT FROM 3 \
      AND (m.expires_at IS NULL OR m.expires_at > $3 OR m.status = 8) \
@@ -229,6 +229,7 @@ fn read_claimed(row: &PgRow, lane: &Lane, request: &ClaimRequest) -> Result<Clai
         sensitive: row.try_get::<i64, _>(18).map_err(failed)? != 0,
         recipient_deleted: false,
         dsn: dsn_wishes(row.try_get(20).map_err(failed)?),
+        trace: trace_context(row.try_get(22).map_err(failed)?),
     })
 }
 

@@ -26,7 +26,7 @@ pub(super) const INSERT_MESSAGE: &str = "INSERT OR FAIL INTO message (uid, tenan
      VALUES (?1,?2,?3,?4,?5,?6,?7,0,0,0,?8,?9,?10,?11,0,?12,?13,?14,?14,?15,0,?16)";
 pub(super) const INSERT_CONTENT: &str = "INSERT OR FAIL INTO content (uid, client_id, sender, message_id, subject, request_id, \
      external_id, tags, metadata, eight_bit, smtputf8, size, raw, raw_blob, payload_blob, payload_size, sensitive, \
-     recipient_id, dsn, packing, payload) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+     recipient_id, dsn, packing, payload, trace) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 pub(super) const INSERT_RECIPIENT: &str =
     "INSERT OR FAIL INTO recipient (uid, position, kind, address, status) VALUES (?,?,?,?,?)";
 pub(super) const INSERT_EVENT: &str =
@@ -138,7 +138,8 @@ fn insert_messages(txn: &mut WriteConnection, entries: &[NewMessageRow<'_>]) -> 
             .bind(message.recipient.as_ref().map(|id| id.as_bytes().as_slice()))
             .bind(content.dsn_json())
             .bind(message.packing_code())
-            .bind(message.payload_column());
+            .bind(message.payload_column())
+            .bind(message.trace_column());
         query.execute_row()?;
     }
     Ok(())

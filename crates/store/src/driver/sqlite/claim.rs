@@ -19,7 +19,7 @@ use crate::{
     record::{AccountKey, ClaimRequest, ClaimedMessage, ClaimedRecipient, NewEvent},
     sql::{
         Row,
-        decode::{coded, dsn_wishes, kept_address, on_doubt, state},
+        decode::{coded, dsn_wishes, kept_address, on_doubt, state, trace_context},
     },
 };
 
@@ -38,7 +38,7 @@ pub(super) const DUE_LANES: &str = "WITH RECURSIVE waiting (lane) AS (SELECT (SE
 pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, \
      m.retries, m.doubts, m.lost_leases, m.on_doubt, m.created_at, m.expires_at, m.event_seq, \
      c.request_id, c.sender, c.eight_bit, c.smtputf8, c.size, c.sensitive, \
-     CASE WHEN c.size <= ? AND c.raw_blob IS NULL THEN c.raw END, c.dsn, c.packing \
+     CASE WHEN c.size <= ? AND c.raw_blob IS NULL THEN c.raw END, c.dsn, c.packing, c.trace \
      FROM message m JOIN content c ON c.uid = m.uid \
      WHERE m.lane = ? AND m.due_at <= ? AND m.wait IS NOT 3 AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status = 8) \
      ORDER BY m.due_at, m.uid LIMIT 0 + ?";
@@ -208,6 +208,7 @@ fn read_claimed(row: &Row, lane: &Lane, request: &ClaimRequest) -> Result<Claime
         sensitive: row.int(18)? != 0,
         recipient_deleted: false,
         dsn: dsn_wishes(row.opt_text(20)?),
+        trace: trace_context(row.opt_bytes(22)?),
     })
 }
 

@@ -24,6 +24,7 @@ pub(super) const CONTENT: &[CopiedColumn] = &[
     text("dsn"),
     int("packing"),
     bytes("payload"),
+    bytes("trace"),
 ];
 
 pub(super) const INBOUND: &[CopiedColumn] = &[

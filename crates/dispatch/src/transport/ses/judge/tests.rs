@@ -7,6 +7,7 @@ const ENVELOPE: MailEnvelope<'_> = MailEnvelope {
     eight_bit: false,
     smtputf8: false,
     dsn: None,
+    trace: None,
 };
 
 fn answer(status: u16, error: Option<&str>, message: &str) -> SesAnswer {
