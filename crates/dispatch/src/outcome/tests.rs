@@ -87,7 +87,7 @@ fn attempt(job: &ClaimedMessage) -> AttemptFacts<'_> {
         account_at_fault: None,
         certified: false,
         converted: &[],
-        takes_dsn: false,
+        dsn_offered: None,
     }
 }
 

@@ -17,10 +17,7 @@ use super::{
     capability::RelayExtensions,
     connection::ConnectionState,
     dialogue::{MailTrail, describe, is_failed},
-    judge::{
-        bounded_reply, check_mail, closed_failure, is_connection_failure, judge_rcpt_reply, needs_smtputf8,
-    },
-    provider_id::provider_message_id,
+    judge::{check_mail, closed_failure, is_connection_failure, judge_rcpt_reply, needs_smtputf8},
     wire::UnaskedInput,
 };
 use crate::transport::{
@@ -329,7 +326,7 @@ impl SmtpConnection {
         &mut self,
         (body, scan): (&[u8], BodyScan),
         gate: &mut dyn WireGate,
-        recipients: &[RecipientReply],
+        recipients: &mut [RecipientReply],
         trail: &mut MailTrail,
     ) -> DeliveryEnd {
         let after = std::mem::replace(&mut self.state, ConnectionState::Unusable);
@@ -367,27 +364,7 @@ impl SmtpConnection {
             Err(dot) => return DeliveryEnd::NotSent(dot.failure),
         }
         crash_point!("smtp_after_dot");
-        let reply = self.wire.reply(FailurePhase::Dot, deadline).await;
-        crash_point!("smtp_after_reply");
-        match reply {
-            Ok(reply) if reply.is_positive() => {
-                self.state = after;
-                self.messages_sent += 1;
-                DeliveryEnd::Accepted {
-                    provider_message_id: provider_message_id(&reply.text),
-                    reply: bounded_reply(reply),
-                }
-            }
-            Ok(reply) if reply.code >= 400 => {
-                if reply.code != 421 {
-                    self.state = ConnectionState::NeedsReset;
-                }
-                DeliveryEnd::NotSent(reply.into_failure(FailurePhase::Dot))
-            }
-            // 3xx is not a valid reply to the dot.
-            Ok(reply) => DeliveryEnd::InDoubt(reply.into_failure(FailurePhase::Dot)),
-            Err(failure) => DeliveryEnd::InDoubt(failure),
-        }
+        self.read_answers((after, deadline), recipients, trail).await
     }
 
     /// The refusal that a relay sent before it closed the connection in the middle of the body, if any.
