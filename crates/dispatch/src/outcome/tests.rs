@@ -1,5 +1,6 @@
 //! Every way in which an attempt can end, without a network.
 
+mod lmtp;
 mod resend;
 
 use bytes::Bytes;
