@@ -13,7 +13,7 @@ use std::{
 
 use postway_fuzz::{Grown, InputGenerator, try_seeds};
 use postway_net::{
-    AddressGuard, VirusScanner, connect_through,
+    AddressGuard, EgressPath, VirusScanner, connect_through,
     listen::{ProxiedPeer, ProxyError, read_proxy_header},
 };
 use rand::{Rng, rngs::StdRng};
@@ -193,17 +193,18 @@ fn a_proxy_has_connected_only_where_it_says_so() {
     let runtime = runtime();
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let port = listener.local_addr().unwrap().port();
-    let guard = AddressGuard::with_loopback();
+    let guard = AddressGuard::with_loopback().leaving_names_to_proxies();
     let connected = Cell::new(0);
     let tried = try_seeds(|random| {
         let is_socks = random.random_bool(0.5);
         let scheme = if is_socks { "socks5" } else { "http" };
         let proxy = format!("{scheme}://user:secret@127.0.0.1:{port}").parse().unwrap();
+        let path = EgressPath::through(Some(proxy));
         let mut answer = proxy_answer(random, is_socks);
         answer.truncate(PROXY_BYTES_MAX);
         let deadline = Instant::now() + SHORT;
         runtime.block_on(async {
-            let connect = connect_through(Some(&proxy), "relay.example", 25, deadline, &guard);
+            let connect = connect_through(&path, "relay.example", 25, deadline, &guard);
             let (connection, _held) = tokio::join!(connect, speak(&listener, &answer));
             let shown = || answer[..answer.len().min(200)].escape_ascii().to_string();
             match connection {

@@ -20,7 +20,7 @@ use postway_fuzz::{
     try_seeds,
 };
 use postway_intake::smtp::{OfflineRules, OfflineSession};
-use postway_net::{AddressGuard, NetError, NetStream, TlsClient};
+use postway_net::{AddressGuard, EgressPath, NetError, NetStream, TlsClient};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
     runtime::Builder,
@@ -130,7 +130,14 @@ struct OnePipe(Mutex<Option<DuplexStream>>);
 
 #[async_trait::async_trait]
 impl RelayDialer for OnePipe {
-    async fn dial(&self, host: &str, port: u16, _: Instant, _: &AddressGuard) -> Result<NetStream, NetError> {
+    async fn dial(
+        &self,
+        _: &EgressPath,
+        host: &str,
+        port: u16,
+        _: Instant,
+        _: &AddressGuard,
+    ) -> Result<NetStream, NetError> {
         let pipe = self.0.lock().unwrap().take();
         let source = std::io::ErrorKind::ConnectionRefused.into();
         pipe.map(NetStream::Pipe).ok_or(NetError::Connect { host: host.to_owned(), port, source })

@@ -81,9 +81,9 @@ impl AccountProber {
             }
             AccountTransport::Ses(client) => {
                 let signed_in = || "SES took the key, and sending is not switched off".to_owned();
-                probe_api(&client.remote(), client.check().map(|checked| checked.map(|()| signed_in()))).await
+                probe_api(&client.route(), client.check().map(|checked| checked.map(|()| signed_in()))).await
             }
-            AccountTransport::Provider(client) => probe_api(&client.remote(), client.check()).await,
+            AccountTransport::Provider(client) => probe_api(&client.route(), client.check()).await,
         }
     }
 }
@@ -101,7 +101,11 @@ async fn probe_relay(settings: &SmtpSettings, tls: &TlsClient, names_user: bool)
     let mut steps = Vec::new();
     let failed_in = opened.as_ref().err().map(|failure| failure.phase);
     if reached.connected.is_some() && failed_in != Some(FailurePhase::Greeting) {
-        steps.push(step("connect", Ok(format!("connected to {remote}")), connected - started));
+        steps.push(step(
+            "connect",
+            Ok(format!("connected to {remote}{}", settings.egress)),
+            connected - started,
+        ));
     }
     match opened {
         Ok(connection) => {

@@ -8,10 +8,14 @@ mod converted;
 mod dialogue;
 #[path = "smtp/doubt.rs"]
 mod doubt;
+#[path = "smtp/egress.rs"]
+mod egress;
 #[path = "smtp/faults.rs"]
 mod faults;
 #[path = "smtp/happy.rs"]
 mod happy;
+#[path = "smtp/lmtp.rs"]
+mod lmtp;
 #[path = "smtp/recipients.rs"]
 mod recipients;
 #[path = "smtp/security.rs"]

@@ -18,7 +18,7 @@ pub mod tenant;
 pub mod time;
 
 // The short paths that other crates use.
-pub use account::{dkim_key, oauth, provider as provider_account};
+pub use account::{dkim_key, egress, oauth, provider as provider_account};
 pub use address::{dns, pattern as address_pattern, suppression};
 pub use compat as reference;
 pub use identity::{attachment_link, client, id, key, scram, secret, user};

@@ -2,11 +2,18 @@
 //!
 //! Addresses are raced in the manner of RFC 8305: each gets a head start before the next is tried beside it,
 //! so a dead IPv6 route costs a quarter of a second and not the whole deadline.
+//!
+//! A connection can leave from one address of this machine. Then only addresses of the same family are tried,
+//! and an address that the machine does not have is a fault of the settings.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
 use tokio::{
-    net::{TcpStream, lookup_host},
+    net::{TcpSocket, TcpStream, lookup_host},
     task::JoinSet,
     time::{Instant, sleep, timeout_at},
 };
@@ -26,17 +33,36 @@ pub async fn connect(
     deadline: Instant,
     guard: &AddressGuard,
 ) -> Result<TcpStream, NetError> {
-    connect_resolved(host, port, lookup_host((host, port)), deadline, guard).await
+    connect_from(None, host, port, deadline, guard).await
 }
 
-/// Connects to one of the addresses that the resolver returned.
-async fn connect_resolved<A: Iterator<Item = SocketAddr>>(
+/// As [`connect`], from this address of the machine if there is one.
+pub(crate) async fn connect_from(
+    source: Option<IpAddr>,
     host: &str,
     port: u16,
-    resolved: impl Future<Output = io::Result<A>>,
     deadline: Instant,
     guard: &AddressGuard,
 ) -> Result<TcpStream, NetError> {
+    connect_resolved((host, port), source, lookup_host((host, port)), deadline, guard).await
+}
+
+/// The addresses of a host that the guard allows, both families in turn. Resolving ends at `deadline`.
+pub(crate) async fn resolve_allowed(
+    host: &str,
+    port: u16,
+    deadline: Instant,
+    guard: &AddressGuard,
+) -> Result<Vec<SocketAddr>, NetError> {
+    allowed_addresses((host, port), lookup_host((host, port)), deadline, guard).await
+}
+
+async fn allowed_addresses<A: Iterator<Item = SocketAddr>>(
+    (host, port): (&str, u16),
+    resolved: impl Future<Output = io::Result<A>>,
+    deadline: Instant,
+    guard: &AddressGuard,
+) -> Result<Vec<SocketAddr>, NetError> {
     let timeout = |what| NetError::Timeout { host: host.to_owned(), port, what };
     let addresses = timeout_at(deadline, resolved)
         .await
@@ -46,9 +72,28 @@ async fn connect_resolved<A: Iterator<Item = SocketAddr>>(
     if allowed.is_empty() && !private.is_empty() {
         return Err(NetError::Guarded { host: host.to_owned() });
     }
-    let stream = timeout_at(deadline, race(alternate_families(allowed.into_iter())))
+    Ok(alternate_families(allowed.into_iter()))
+}
+
+/// Connects to one of the addresses that the resolver returned.
+async fn connect_resolved<A: Iterator<Item = SocketAddr>>(
+    (host, port): (&str, u16),
+    source: Option<IpAddr>,
+    resolved: impl Future<Output = io::Result<A>>,
+    deadline: Instant,
+    guard: &AddressGuard,
+) -> Result<TcpStream, NetError> {
+    let mut addresses = allowed_addresses((host, port), resolved, deadline, guard).await?;
+    if let Some(from) = source {
+        check_source(from)?;
+        addresses.retain(|address| address.is_ipv4() == from.is_ipv4());
+        if addresses.is_empty() {
+            return Err(NetError::SourceFamily { host: host.to_owned(), address: from });
+        }
+    }
+    let stream = timeout_at(deadline, race(addresses, source))
         .await
-        .map_err(|_| timeout("connection"))?
+        .map_err(|_| NetError::Timeout { host: host.to_owned(), port, what: "connection" })?
         .map_err(|source| NetError::Connect { host: host.to_owned(), port, source })?;
     stream.set_nodelay(true).map_err(|source| NetError::Connect { host: host.to_owned(), port, source })?;
     Ok(stream)
@@ -68,20 +113,36 @@ fn alternate_families(addresses: impl Iterator<Item = SocketAddr>) -> Vec<Socket
     ordered
 }
 
+/// Fails if this machine does not have the address. Nothing is sent to find out.
+fn check_source(address: IpAddr) -> Result<(), NetError> {
+    match std::net::UdpSocket::bind((address, 0)) {
+        Ok(_) => Ok(()),
+        Err(source) => Err(NetError::Source { address, source }),
+    }
+}
+
+/// Opens one connection, from the source address if there is one.
+async fn open_socket(address: SocketAddr, source: Option<IpAddr>) -> io::Result<TcpStream> {
+    let Some(source) = source else { return TcpStream::connect(address).await };
+    let socket = if source.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.bind((source, 0).into())?;
+    socket.connect(address).await
+}
+
 /// Returns the first connection that succeeds, or the error of the last that failed.
-async fn race(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
+async fn race(addresses: Vec<SocketAddr>, source: Option<IpAddr>) -> io::Result<TcpStream> {
     let mut waiting = addresses.into_iter();
     let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     // The common case is one address: no task is needed for it.
     if waiting.len() == 1
         && let Some(address) = waiting.next()
     {
-        return TcpStream::connect(address).await;
+        return open_socket(address, source).await;
     }
     let mut trying = JoinSet::new();
     loop {
         if let Some(address) = waiting.next() {
-            trying.spawn(TcpStream::connect(address));
+            trying.spawn(open_socket(address, source));
         } else if trying.is_empty() {
             return Err(failed);
         }
@@ -121,7 +182,8 @@ mod tests {
         let (began, within) = (Instant::now(), Duration::from_secs(30));
         let guard = AddressGuard::with_loopback();
         let silent = std::future::pending::<io::Result<std::vec::IntoIter<SocketAddr>>>();
-        let error = connect_resolved("mx.example", 25, silent, began + within, &guard).await.unwrap_err();
+        let host = ("mx.example", 25);
+        let error = connect_resolved(host, None, silent, began + within, &guard).await.unwrap_err();
         assert_eq!((error.kind(), began.elapsed()), (io::ErrorKind::TimedOut, within));
         assert!(error.to_string().contains("resolver"), "{error}");
         // One that is slow leaves what is left of the deadline, and no more.
@@ -130,7 +192,7 @@ mod tests {
             Ok(Vec::<SocketAddr>::new().into_iter())
         };
         let began = Instant::now();
-        assert!(connect_resolved("mx.example", 25, slow, began + within, &guard).await.is_err());
+        assert!(connect_resolved(host, None, slow, began + within, &guard).await.is_err());
         assert!(began.elapsed() <= within);
     }
 
@@ -156,7 +218,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let living = listener.local_addr().unwrap();
         let dead = ClosedPort::take();
-        let stream = race(vec![dead.address(), living]).await.unwrap();
+        let stream = race(vec![dead.address(), living], None).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), living);
     }
 
@@ -178,6 +240,27 @@ mod tests {
         };
         assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
         assert!(error.to_string().contains(&port.to_string()), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_connection_leaves_from_the_address_that_was_chosen_and_from_no_other() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let guard = AddressGuard::with_loopback();
+        let from =
+            |source: &str| connect_from(Some(source.parse().unwrap()), "127.0.0.1", port, soon(), &guard);
+        let stream = from("127.0.0.9").await.unwrap();
+        assert_eq!(stream.local_addr().unwrap().ip().to_string(), "127.0.0.9");
+        assert_eq!(listener.accept().await.unwrap().1.ip().to_string(), "127.0.0.9");
+        // A documentation address is no address of this machine.
+        let error = from("192.0.2.1").await.unwrap_err();
+        assert!(matches!(error, NetError::Source { .. }) && error.is_setup(), "{error}");
+        assert!(error.to_string().contains("192.0.2.1 is no address of this machine"), "{error}");
+        // A host without an address of that family cannot be reached from it.
+        if std::net::UdpSocket::bind("[::1]:0").is_ok() {
+            let error = from("::1").await.unwrap_err();
+            assert!(matches!(error, NetError::SourceFamily { .. }) && error.is_setup(), "{error}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Errors of outgoing connections.
 
-use std::io;
+use std::{io, net::IpAddr};
 
 use thiserror::Error;
 
@@ -22,6 +22,22 @@ pub enum NetError {
     Guarded {
         /// The host.
         host: String,
+    },
+    /// The address that connections are to leave from is not one of this machine.
+    #[error("{address} is no address of this machine ({source}): give one of its own, or none")]
+    Source {
+        /// The address.
+        address: IpAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The host has no address of the family that connections are to leave from.
+    #[error("{host:?} has no {} address, and connections are to leave from {address}", family(address))]
+    SourceFamily {
+        /// The host.
+        host: String,
+        /// The address that connections leave from.
+        address: IpAddr,
     },
     /// No address of the host took the connection.
     #[error("cannot connect to {host}:{port}: {source}")]
@@ -66,6 +82,10 @@ pub enum NetError {
     TlsSetup(String),
 }
 
+fn family(address: &IpAddr) -> &'static str {
+    if address.is_ipv4() { "IPv4" } else { "IPv6" }
+}
+
 /// How to allow a refused host. The addresses of a name are not shown, because the user who named it may not
 /// know the gateway's network.
 fn advice(host: &str) -> String {
@@ -80,7 +100,16 @@ fn advice(host: &str) -> String {
 impl NetError {
     /// True when the configuration or the peer's certificate is at fault, so that waiting alone cannot help.
     pub fn is_setup(&self) -> bool {
-        matches!(self, Self::Certificate { .. } | Self::TlsSetup(_) | Self::Guarded { .. })
+        match self {
+            Self::Certificate { .. }
+            | Self::TlsSetup(_)
+            | Self::Guarded { .. }
+            | Self::Source { .. }
+            | Self::SourceFamily { .. } => true,
+            Self::Resolve { .. } | Self::Connect { .. } | Self::Timeout { .. } | Self::Handshake { .. } => {
+                false
+            }
+        }
     }
 
     /// The kind of I/O error underneath, for classification.
@@ -89,6 +118,7 @@ impl NetError {
             Self::Resolve { source, .. } | Self::Connect { source, .. } | Self::Handshake { source, .. } => {
                 source.kind()
             }
+            Self::Source { .. } | Self::SourceFamily { .. } => io::ErrorKind::AddrNotAvailable,
             Self::Timeout { .. } => io::ErrorKind::TimedOut,
             Self::Guarded { .. } => io::ErrorKind::PermissionDenied,
             Self::Certificate { .. } => io::ErrorKind::InvalidData,

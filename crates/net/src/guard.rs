@@ -21,12 +21,28 @@ const DISCARD_PORT: u16 = 9;
 #[derive(Clone, Debug, Default)]
 pub struct AddressGuard {
     allowed: Vec<(IpAddr, u8)>,
+    /// Every proxy may resolve names itself.
+    proxies_resolve: bool,
 }
 
 impl AddressGuard {
     /// A guard that also allows these networks, each an address and its prefix length.
     pub fn new(allowed: Vec<(IpAddr, u8)>) -> Self {
-        Self { allowed }
+        Self { allowed, proxies_resolve: false }
+    }
+
+    /// This guard, which leaves the resolving of names to every proxy, also to one inside a private network.
+    /// The operator vouches that such proxies refuse private targets themselves.
+    pub fn leaving_names_to_proxies(self) -> Self {
+        Self { proxies_resolve: true, ..self }
+    }
+
+    /// Whether a proxy at this address is given names to resolve. One on the public internet is: what it
+    /// reaches from there is not behind this guard. One in a private network or on this machine could lead to
+    /// its neighbours, so it is given only addresses that were checked.
+    pub fn leaves_names_to(&self, proxy: IpAddr) -> bool {
+        let proxy = proxy.to_canonical();
+        self.proxies_resolve || (is_public(proxy) && !is_own(proxy))
     }
 
     /// A guard that also allows this machine, for tests and benches, which run the other side themselves.
@@ -140,6 +156,17 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_left_to_proxies_outside_and_to_others_if_the_operator_says_so() {
+        let guard = AddressGuard::new(vec![("10.0.0.0".parse().unwrap(), 8)]);
+        let leaves = |guard: &AddressGuard, proxy: &str| guard.leaves_names_to(proxy.parse().unwrap());
+        assert!(leaves(&guard, "8.8.8.8") && leaves(&guard, "2606:4700::1111"));
+        for private in ["10.1.2.3", "127.0.0.1", "::1", "::ffff:10.0.0.1", "169.254.169.254"] {
+            assert!(!leaves(&guard, private), "{private}");
+            assert!(leaves(&guard.clone().leaving_names_to_proxies(), private), "{private}");
+        }
+    }
 
     #[test]
     fn public_addresses_pass_and_others_do_not() {

@@ -23,7 +23,7 @@ mod virus_scan;
 pub use connect::connect;
 pub use error::NetError;
 pub use guard::{AddressGuard, how_to_allow, literal_address};
-pub use proxy::{OutboundProxy, ProxyUrlError, connect_through};
+pub use proxy::{EgressPath, OutboundProxy, ProxyUrlError, connect_through};
 pub use stream::NetStream;
 pub use tls::{CertificateCheck, TlsClient, install_crypto_provider};
 pub use virus_scan::{ScannerAddress, VirusScanError, VirusScanner};

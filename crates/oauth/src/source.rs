@@ -13,7 +13,7 @@ use postway_domain::{
     secret::SecretKey,
 };
 use postway_net::{
-    AddressGuard,
+    AddressGuard, EgressPath,
     http::{HttpClient, HttpSettings},
 };
 use postway_store::Store;
@@ -74,6 +74,8 @@ pub struct OwnedGrant {
     pub purpose: OAuthUse,
     /// Certificates to trust besides the platform's, in PEM.
     pub extra_roots_pem: Option<String>,
+    /// The path of the calls that fetch tokens: that of the account's other connections.
+    pub egress: EgressPath,
 }
 
 /// Provides the tokens of one grant. Cheap to clone.
@@ -117,7 +119,8 @@ impl OAuthTokens {
     /// The token source of a grant.
     pub fn source(&self, grant: OwnedGrant) -> TokenSource {
         let extra_roots_pem = grant.extra_roots_pem.clone();
-        let http_settings = HttpSettings { extra_roots_pem, ..HttpSettings::default() };
+        let egress = grant.egress.clone();
+        let http_settings = HttpSettings { extra_roots_pem, egress, ..HttpSettings::default() };
         TokenSource(Arc::new(TokenOrigin::Grant(GrantSource {
             shared: self.shared.clone(),
             fingerprint: grant.settings.fingerprint(&grant.secrets).into(),

@@ -98,6 +98,7 @@ impl House {
             username: "ada".to_owned(),
             purpose: OAuthUse::Smtp,
             extra_roots_pem: None,
+            egress: Default::default(),
         }
     }
 }

@@ -82,6 +82,7 @@ impl House {
             username: "shop@example.com".to_owned(),
             purpose: OAuthUse::Smtp,
             extra_roots_pem: None,
+            egress: Default::default(),
         }
     }
 

@@ -17,7 +17,7 @@ pub enum SinkVerb {
     Connect,
     /// A TLS handshake is about to start.
     Tls,
-    /// EHLO or HELO.
+    /// EHLO, HELO or LHLO.
     Ehlo,
     /// STARTTLS.
     StartTls,
@@ -33,6 +33,8 @@ pub enum SinkVerb {
     Body,
     /// The final dot came.
     Dot,
+    /// LMTP: the answer for one recipient is due, after the dot was answered with "proceed".
+    Answer,
     /// RSET.
     Rset,
     /// NOOP.
@@ -46,7 +48,7 @@ pub enum SinkVerb {
 pub struct SinkEvent<'a> {
     /// The moment.
     pub verb: SinkVerb,
-    /// The address at MAIL and RCPT, the whole command otherwise.
+    /// The address at MAIL, RCPT and Answer, the whole command otherwise.
     pub argument: &'a str,
     /// Which connection, from 1.
     pub connection: usize,

@@ -38,6 +38,8 @@ struct Session {
     connection: usize,
     transactions: usize,
     helo: String,
+    /// The client greeted with LHLO: each recipient gets an answer of its own.
+    is_lmtp: bool,
     user: Option<String>,
     sender: Option<(String, String)>,
     recipients: Vec<String>,
@@ -58,6 +60,7 @@ pub(super) async fn run(tcp: TcpStream, shared: Arc<Shared>) {
         connection,
         transactions: 0,
         helo: String::new(),
+        is_lmtp: false,
         user: None,
         sender: None,
         recipients: Vec::new(),
@@ -83,7 +86,7 @@ impl Session {
             self.shared.note(|ledger| ledger.command(self.connection, &line));
             let verb = line.split([' ', ':']).next().unwrap_or_default().to_ascii_uppercase();
             match verb.as_str() {
-                "EHLO" | "HELO" => self.hello(&line).await?,
+                "EHLO" | "HELO" | "LHLO" => self.hello(&line).await?,
                 "STARTTLS" => self.starttls().await?,
                 "AUTH" => self.auth(&line).await?,
                 "MAIL" => self.mail(&line).await?,
@@ -108,7 +111,8 @@ impl Session {
     async fn hello(&mut self, line: &str) -> io::Result<()> {
         let manner = self.shared.manner.clone();
         let mut lines = vec!["sink.example".to_owned()];
-        if line.to_ascii_uppercase().starts_with("EHLO") {
+        self.is_lmtp = line.to_ascii_uppercase().starts_with("LHLO");
+        if self.is_lmtp || line.to_ascii_uppercase().starts_with("EHLO") {
             lines.extend(manner.capabilities);
             if manner.starttls.is_some() && !self.pipe.is_tls() {
                 lines.push("STARTTLS".to_owned());

@@ -2,7 +2,7 @@
 
 import { accounts } from "./controls.js";
 
-const smtp = (held) => held.kind === "smtp";
+const smtp = (held) => ["smtp", "lmtp"].includes(held.kind);
 const ses = (held) => held.kind === "ses";
 const keyed = (held) => ["sendgrid", "mailgun", "postmark", "resend", "http"].includes(held.kind);
 const tokened = (held) => ["graph", "gmail"].includes(held.kind);
@@ -43,6 +43,7 @@ export const accountFields = (row) =>
       kind: "choice",
       options: [
         ["smtp", "SMTP relay"],
+        ["lmtp", "LMTP: a server with mailboxes"],
         ["ses", "Amazon SES"],
         ["sendgrid", "SendGrid"],
         ["mailgun", "Mailgun"],
@@ -54,9 +55,9 @@ export const accountFields = (row) =>
         ["sandbox", "Sandbox: captures, does not send"],
       ],
     },
-    !row && { name: "relay", label: "Filled in for", kind: "preset", options: RELAYS, when: smtp },
+    !row && { name: "relay", label: "Filled in for", kind: "preset", options: RELAYS, when: (held) => held.kind === "smtp" },
     { name: "host", label: "Host", when: smtp, required: true },
-    { name: "port", label: "Port", kind: "number", when: smtp, hint: "587, or 465 with implicit TLS." },
+    { name: "port", label: "Port", kind: "number", when: smtp, hint: "587, or 465 with implicit TLS; 24 for LMTP." },
     {
       name: "tls",
       label: "TLS",
@@ -84,7 +85,7 @@ export const accountFields = (row) =>
       label: "OAuth 2, in the place of a password (JSON)",
       kind: "json",
       rows: 3,
-      when: smtpOrTokened,
+      when: (held) => held.kind === "smtp" || tokened(held),
       placeholder: '{"preset": "microsoft", "grant": "client_credentials", "client_id": "…"}',
     },
     { name: "allow_plaintext_auth", label: "The password may cross without TLS", kind: "check", when: smtp },
@@ -171,6 +172,32 @@ export const accountFields = (row) =>
       rows: 2,
       when: real,
       placeholder: '{"example.com": {"connections": 2, "per_second": 5}}',
+    },
+    {
+      name: "proxy",
+      label: "Proxy",
+      when: real,
+      placeholder: "socks5://user@host:1080",
+      hint: "All its connections go through it; http://host:port is an HTTP proxy.",
+    },
+    {
+      name: "proxy_password",
+      label: "Password of the proxy",
+      kind: "secret",
+      when: (held) => real(held) && /\/\/[^/]+@/.test(held.proxy ?? ""),
+      hint: row?.proxy_password_set ? "One is set; fill in to replace it." : "Encrypted at rest, never shown again.",
+    },
+    {
+      name: "source_address",
+      label: "Source address",
+      when: real,
+      hint: "The address of the server that its connections leave from; takes the admin key.",
+    },
+    {
+      name: "dsn",
+      label: "Delivery reports to ask relays for",
+      when: smtp,
+      placeholder: "NOTIFY=SUCCESS,FAILURE RET=HDRS",
     },
     { name: "ca_pem", label: "Further certificate authorities (PEM)", kind: "area", when: smtp },
     { name: "pec", label: "Certified mail (PEC)", kind: "check", when: smtp },

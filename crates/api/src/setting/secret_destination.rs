@@ -42,10 +42,11 @@ impl SecretDestination {
     /// The destination of an account's password or secret key. A signing key is never sent, but what it signs
     /// is.
     pub(crate) fn of_account(settings: &AccountSettings) -> Self {
+        let proxy = ("proxy", settings.proxy.as_ref().map(|proxy| proxy.url.clone()));
         match settings.kind {
             AccountKind::Ses => {
                 let ses = &settings.ses;
-                Self::to(vec![("region", ses.region.clone()), ("endpoint", ses.endpoint.clone())])
+                Self::to(vec![("region", ses.region.clone()), ("endpoint", ses.endpoint.clone()), proxy])
             }
             AccountKind::Sendgrid
             | AccountKind::Mailgun
@@ -59,13 +60,15 @@ impl SecretDestination {
                     ("kind", Some(settings.kind.as_str().to_owned())),
                     ("oauth.token_url", settings.oauth.as_ref().and_then(OAuthSettings::token_url)),
                     ("base_url", settings.provider.base_url.clone()),
+                    proxy,
                 ])
             },
-            AccountKind::Smtp | AccountKind::Sandbox => Self {
+            AccountKind::Smtp | AccountKind::Lmtp | AccountKind::Sandbox => Self {
                 place: vec![
                     ("oauth.token_url", settings.oauth.as_ref().and_then(OAuthSettings::token_url)),
                     ("host", settings.host.as_deref().map(str::to_ascii_lowercase)),
                     ("port", settings.port.map(|port| port.to_string())),
+                    proxy,
                 ],
                 tls: match settings.tls {
                     RelayTlsMode::None => TlsProtection::Nothing,
@@ -96,9 +99,9 @@ impl SecretDestination {
         }
     }
 
-    /// The destination of the password of a mailbox's proxy.
-    pub(crate) fn of_proxy(settings: &MailboxSettings) -> Self {
-        Self::to(vec![("proxy", settings.proxy.clone())])
+    /// The destination of a proxy's password.
+    pub(crate) fn of_proxy(url: Option<&str>) -> Self {
+        Self::to(vec![("proxy", url.map(str::to_owned))])
     }
 
     /// The destination of a tenant endpoint's credentials: the complete server.

@@ -5,6 +5,7 @@
 
 mod accept;
 mod account;
+mod account_egress;
 mod arrival;
 mod batch;
 mod bounds;

@@ -4,20 +4,21 @@ use std::sync::Arc;
 
 use postway_domain::{
     Account, AccountId, AccountKind, AccountLimits, AccountSettings, Clock, RelayTlsMode, Time,
+    egress::ProxySetting,
     failure::{FailureCategory, FailurePhase, FailureSeverity, SendFailure},
     oauth::{OAuthOwner, OAuthSettings},
     provider_account::AccountSecret,
     secret::SecretKey,
 };
-use postway_net::AddressGuard;
+use postway_net::{AddressGuard, EgressPath, OutboundProxy};
 use postway_oauth::{OAuthTokens, OwnedGrant, TokenSource};
 
 use super::destinations::OwnLimits;
 use crate::{
     context::DispatchContext,
     transport::{
-        ProviderClient, ProviderCredentials, ProviderSettings, RelayCredentials, RelayDialer, SesClient,
-        SesCredentials, SesSettings, SmtpDeadlines, SmtpSettings,
+        ProviderClient, ProviderCredentials, ProviderSettings, RelayCredentials, RelayDialer, RelayProtocol,
+        SesClient, SesCredentials, SesSettings, SmtpDeadlines, SmtpSettings,
     },
 };
 
@@ -89,7 +90,7 @@ impl AccountTransport {
     pub fn new(account: &Account, resources: &TransportResources<'_>) -> Self {
         let made = match account.settings.kind {
             AccountKind::Sandbox => Ok(AccountTransport::Sandbox),
-            AccountKind::Smtp => {
+            AccountKind::Smtp | AccountKind::Lmtp => {
                 smtp_settings(account, resources).map(|settings| AccountTransport::Smtp(Box::new(settings)))
             }
             AccountKind::Ses => ses_settings(account, resources)
@@ -128,14 +129,34 @@ fn open_secret(account: &Account, resources: &TransportResources<'_>) -> Result<
         .map_err(|error| settings_failure(error.to_string()))
 }
 
+/// The path that the account's connections take.
+fn egress_path(account: &Account, resources: &TransportResources<'_>) -> Result<EgressPath, SendFailure> {
+    let settings = &account.settings;
+    let proxy = match &settings.proxy {
+        None => None,
+        Some(proxy) => {
+            let context = ProxySetting::account_context(&account.tenant, &account.id);
+            let password = proxy
+                .open_password(resources.secret_key, &context)
+                .map_err(|error| settings_failure(error.to_string()))?;
+            let proxy = OutboundProxy::with_password(&proxy.url, password.as_deref());
+            Some(proxy.map_err(|error| settings_failure(error.to_string()))?)
+        }
+    };
+    Ok(EgressPath { proxy, source: settings.source_address })
+}
+
 fn smtp_settings(account: &Account, resources: &TransportResources<'_>) -> Result<SmtpSettings, SendFailure> {
     let settings = &account.settings;
     let host = settings.host.clone().ok_or_else(|| settings_failure("the account has no host"))?;
-    let port = settings.port.unwrap_or(match settings.tls {
-        RelayTlsMode::Implicit => 465,
-        RelayTlsMode::Starttls => 587,
-        RelayTlsMode::None | RelayTlsMode::Opportunistic => 25,
-    });
+    let (protocol, port) = match (settings.kind, settings.tls) {
+        // The port that Dovecot and others listen on for LMTP.
+        (AccountKind::Lmtp, _) => (RelayProtocol::Lmtp, 24),
+        (_, RelayTlsMode::Implicit) => (RelayProtocol::Smtp, 465),
+        (_, RelayTlsMode::Starttls) => (RelayProtocol::Smtp, 587),
+        (_, RelayTlsMode::None | RelayTlsMode::Opportunistic) => (RelayProtocol::Smtp, 25),
+    };
+    let port = settings.port.unwrap_or(port);
     let credentials = match (&settings.username, &settings.oauth, open_secret(account, resources)?) {
         (Some(username), Some(grant), secrets) => {
             let source = token_source(account, grant, username, secrets, resources)?;
@@ -156,6 +177,8 @@ fn smtp_settings(account: &Account, resources: &TransportResources<'_>) -> Resul
         deadlines: resources.deadlines,
         extra_roots_pem: settings.ca_pem.clone(),
         guard: resources.guard.clone(),
+        protocol,
+        egress: egress_path(account, resources)?,
         dial: resources.dial.clone(),
         ..SmtpSettings::new(host, port, settings.tls)
     })
@@ -182,6 +205,7 @@ fn token_source(
         username: username.to_owned(),
         purpose,
         extra_roots_pem: account.settings.ca_pem.clone(),
+        egress: egress_path(account, resources)?,
     }))
 }
 
@@ -205,6 +229,7 @@ fn provider_settings(
         username: settings.username.clone(),
         extra_roots_pem: settings.ca_pem.clone(),
         guard: resources.guard.clone(),
+        egress: egress_path(account, resources)?,
         ..ProviderSettings::new(settings.kind, credentials)
     })
 }
@@ -225,6 +250,7 @@ fn ses_settings(account: &Account, resources: &TransportResources<'_>) -> Result
         configuration_set: settings.ses.configuration_set.clone(),
         extra_roots_pem: settings.ca_pem.clone(),
         guard: resources.guard.clone(),
+        egress: egress_path(account, resources)?,
         ..SesSettings::new(region, credentials)
     })
 }

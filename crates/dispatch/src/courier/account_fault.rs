@@ -34,7 +34,9 @@ pub(super) fn account_fault<'d>(
         RecipientReply::Refused(_)
         | RecipientReply::Accepted(_)
         | RecipientReply::Deferred(_)
-        | RecipientReply::NotTried => None,
+        | RecipientReply::NotTried
+        | RecipientReply::Taken(_)
+        | RecipientReply::Doubtful(_) => None,
     })
 }
 

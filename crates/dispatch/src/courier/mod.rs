@@ -8,6 +8,7 @@ mod account_fault;
 mod attempt_span;
 mod message_body;
 mod permit;
+mod report_wishes;
 mod wire_gate;
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
@@ -22,6 +23,7 @@ use tracing::Instrument;
 use self::{
     account_fault::{account_fault, is_before_the_request},
     message_body::{BodyError, panic_if_poisoned, read_body},
+    report_wishes::report_wishes,
     wire_gate::{StoreGate, WireProgress},
 };
 use crate::{
@@ -97,8 +99,9 @@ struct AttemptProgress {
     /// The permit of the claim, or its latest renewal.
     permit: Option<SendingPermit>,
     remote: Option<String>,
-    /// Whether the relay offers DSN, so that the sender's wishes about reports go with the mail.
-    takes_dsn: bool,
+    /// Whether the relay offers DSN, so that the wishes about reports go with the mail; `None` if there are
+    /// none.
+    dsn_offered: Option<bool>,
     /// The span of the attempt.
     trace: Option<TraceContext>,
 }
@@ -184,7 +187,7 @@ impl Courier {
             account_at_fault,
             certified: config.settings.pec,
             converted,
-            takes_dsn: progress.takes_dsn,
+            dsn_offered: progress.dsn_offered,
         };
         match sent {
             Some(Ok(SendResult::Attempted(delivery))) => {
@@ -249,13 +252,15 @@ impl Courier {
         }
         let recipients: Vec<&str> =
             job.recipients.iter().map(|recipient| recipient.address.as_str()).collect();
+        let wishes = report_wishes(job, config.settings.dsn);
+        progress.dsn_offered = wishes.is_some().then_some(false);
         let envelope = MailEnvelope {
             sender: &job.sender,
             recipients: &recipients,
             size: body.len(),
             eight_bit: job.eight_bit,
             smtputf8: job.smtputf8,
-            dsn: job.dsn.as_ref(),
+            dsn: wishes.as_deref(),
             trace: progress.trace,
         };
         match &config.transport {
@@ -326,7 +331,7 @@ impl Courier {
                 self.connection = Some(open);
                 return SendResult::Returned(ReturnReason::PermitExpired);
             }
-            progress.takes_dsn = open.connection.offers_dsn();
+            progress.dsn_offered = envelope.dsn.map(|_| open.connection.offers_dsn());
             let mut gate = gate(&self.context, job, &mut self.settling, progress);
             let delivery = open.connection.deliver(envelope, body, &mut gate).await;
             if open.connection.is_reusable() {

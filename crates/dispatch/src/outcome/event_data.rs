@@ -45,7 +45,7 @@ pub(super) struct OutcomeEventData<'a> {
     /// The parts of the mail that were encoded for a relay that lacks an extension.
     #[serde(skip_serializing_if = "<[&str]>::is_empty")]
     converted: &'static [&'static str],
-    /// Whether the sender's wishes about reports went with the mail, if there were any.
+    /// Whether the wishes about reports went with the mail, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     dsn: Option<&'static str>,
 }
@@ -91,7 +91,7 @@ impl<'a> OutcomeEventData<'a> {
             provider_message_id,
             suppressed: &attempt.job.suppressed,
             converted: attempt.converted,
-            dsn: attempt.job.dsn.as_ref().filter(|_| attempt.offered).map(|_| match attempt.takes_dsn {
+            dsn: attempt.dsn_offered.filter(|_| attempt.offered).map(|is_offered| match is_offered {
                 true => "passed_on",
                 false => "not_offered",
             }),

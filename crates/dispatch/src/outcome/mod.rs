@@ -53,8 +53,9 @@ pub(crate) struct AttemptFacts<'a> {
     pub certified: bool,
     /// The parts of the mail that were encoded for the relay.
     pub converted: &'static [&'static str],
-    /// Whether the relay offers DSN, so that the sender's wishes about reports went with the mail.
-    pub takes_dsn: bool,
+    /// Whether the relay offers DSN, so that the wishes about reports went with the mail; `None` if there were
+    /// none.
+    pub dsn_offered: Option<bool>,
 }
 
 impl AttemptFacts<'_> {
@@ -147,8 +148,13 @@ fn tally<'a>(job: &'a ClaimedMessage, delivery: &'a DeliveryResult) -> Recipient
                 tally.failure.get_or_insert_with(|| failure.clone());
                 (RecipientStatus::Pending, Some(failure_reply(failure)))
             }
-            (RecipientReply::Accepted(_), DeliveryEnd::Accepted { reply, .. }) => {
+            (RecipientReply::Taken(reply), _)
+            | (RecipientReply::Accepted(_), DeliveryEnd::Accepted { reply, .. }) => {
                 (RecipientStatus::Sent, Some(stored_reply(reply)))
+            }
+            (RecipientReply::Doubtful(failure), _) => {
+                tally.failure.get_or_insert_with(|| failure.clone());
+                (RecipientStatus::InDoubt, None)
             }
             (RecipientReply::Accepted(_), DeliveryEnd::Captured { reply }) => {
                 (RecipientStatus::Captured, Some(stored_reply(reply)))
@@ -374,7 +380,7 @@ pub(crate) fn return_unstarted(job: &ClaimedMessage, now: Time) -> MessageChange
         account_at_fault: None,
         certified: false,
         converted: &[],
-        takes_dsn: false,
+        dsn_offered: None,
     };
     let mut change = settling_change(&attempt, AttemptOutcome::Returned, Some(Duration::ZERO), None, None);
     // It was not started, so its count of lost leases stays.

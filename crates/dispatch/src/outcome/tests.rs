@@ -1,5 +1,6 @@
 //! Every way in which an attempt can end, without a network.
 
+mod lmtp;
 mod resend;
 
 use bytes::Bytes;
@@ -88,7 +89,7 @@ fn attempt(job: &ClaimedMessage) -> AttemptFacts<'_> {
         account_at_fault: None,
         certified: false,
         converted: &[],
-        takes_dsn: false,
+        dsn_offered: None,
     }
 }
 

@@ -26,7 +26,10 @@ pub(crate) fn recipient_marks(job: &ClaimedMessage, replies: &[RecipientReply]) 
                 RecipientReply::Refused(failure) | RecipientReply::Deferred(failure) => {
                     (RecipientStatus::Pending, Some(failure_reply(failure)))
                 }
-                RecipientReply::NotTried => return None,
+                // The last two come after the dot, and so after this.
+                RecipientReply::NotTried | RecipientReply::Taken(_) | RecipientReply::Doubtful(_) => {
+                    return None;
+                }
             };
             Some(RecipientChange { position: recipient.position, status, reply })
         })

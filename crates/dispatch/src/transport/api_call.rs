@@ -7,20 +7,28 @@
 //! ([`UnansweredCall::Unknown`]).
 //!
 //! Bounds: 64 KiB of an answer; one deadline for the connection and one for the complete call, which grows
-//! with the size of the request. No redirects, no proxies, no retries: a retry here could send twice.
-//! Connections are reused (HTTP/1.1).
+//! with the size of the request. No redirects, no proxies but the account's own, no retries: a retry here could
+//! send twice. Connections are reused (HTTP/1.1).
 
 use std::{error::Error, io, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use postway_domain::failure::{FailureCategory, FailurePhase, FailureSeverity, SendFailure};
-use postway_net::{AddressGuard, NetError, http::GuardedResolver};
-use reqwest::{
-    Body, Certificate, Method, RequestBuilder, Response, Url,
-    header::{self, HeaderMap},
-    redirect, retry,
+use postway_domain::{
+    AccountSettings,
+    failure::{FailureCategory, FailurePhase, FailureSeverity, SendFailure},
 };
-use tokio::sync::oneshot;
+use postway_net::{
+    AddressGuard, EgressPath, NetError,
+    http::{CallError, ConnectionSettings, HttpConnections},
+};
+use reqwest::{
+    Body, Method, RequestBuilder, Response, Url,
+    header::{self, HeaderMap},
+};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
 
 use super::WireGate;
 
@@ -31,6 +39,8 @@ pub(super) const MAIL_BYTES_MAX: usize = 40 * 1024 * 1024;
 const UPLOAD_BYTES_PER_S_MIN: usize = 256 * 1024;
 /// An idle connection is closed after this long, before the service closes it while a request is on its way.
 const IDLE_MAX: Duration = Duration::from_secs(10);
+/// How many idle connections are kept: as many as an account may have.
+const IDLE_CONNECTIONS_MAX: usize = AccountSettings::CONNECTIONS_MAX as usize;
 /// How much of an answer is read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
@@ -100,8 +110,9 @@ pub(super) struct CallAnswer {
 /// The HTTP client of one account. Clones share their connections.
 #[derive(Clone)]
 pub(super) struct ApiCaller {
-    http: reqwest::Client,
+    http: HttpConnections,
     base: Url,
+    egress: EgressPath,
     timeouts: CallTimeouts,
     /// The failure code of a call that got no answer in time.
     timeout_code: &'static str,
@@ -114,27 +125,13 @@ pub(super) struct CallTarget<'a> {
     pub timeout_code: &'static str,
     pub extra_roots_pem: Option<&'a str>,
     pub guard: &'a Arc<AddressGuard>,
+    pub egress: &'a EgressPath,
 }
 
 impl ApiCaller {
     /// Makes a client; nothing is sent yet. Fails, as a fault of the account, if the settings cannot be used.
     pub fn new(target: CallTarget<'_>) -> Result<Self, SendFailure> {
-        let CallTarget { base, timeouts, timeout_code, extra_roots_pem, guard } = target;
-        let mut builder = reqwest::Client::builder()
-            .user_agent(concat!("postway/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(timeouts.connect())
-            .pool_idle_timeout(IDLE_MAX)
-            .redirect(redirect::Policy::none())
-            .retry(retry::never())
-            .no_proxy()
-            .http1_only()
-            .referer(false);
-        if let Some(pem) = extra_roots_pem {
-            let roots = Certificate::from_pem_bundle(pem.as_bytes()).map_err(|error| {
-                unusable_settings(format!("the extra roots are not PEM certificates: {error}"))
-            })?;
-            builder = builder.tls_certs_merge(roots);
-        }
+        let CallTarget { base, timeouts, timeout_code, extra_roots_pem, guard, egress } = target;
         // A literal address does not pass the guarded resolver, so it is checked here.
         let name = base.host_str().unwrap_or_default();
         if let Ok(address) = name.trim_matches(['[', ']']).parse::<IpAddr>()
@@ -142,11 +139,17 @@ impl ApiCaller {
         {
             return Err(unusable_settings(NetError::Guarded { host: name.to_owned() }.to_string()));
         }
-        builder = builder.dns_resolver(Arc::new(GuardedResolver(guard.clone())));
-        let http = builder
-            .build()
-            .map_err(|error| unusable_settings(format!("cannot set up HTTPS: {}", root_cause(&error))))?;
-        Ok(Self { http, base, timeouts, timeout_code })
+        let http = HttpConnections::new(ConnectionSettings {
+            connect_timeout: timeouts.connect(),
+            idle_max: IDLE_MAX,
+            idle_per_host_max: IDLE_CONNECTIONS_MAX,
+            extra_roots_pem: extra_roots_pem.map(str::to_owned),
+            guard: guard.clone(),
+            egress: egress.clone(),
+        });
+        let http =
+            http.map_err(|error| unusable_settings(format!("cannot set up HTTPS: {}", root_cause(&error))))?;
+        Ok(Self { http, base, egress: egress.clone(), timeouts, timeout_code })
     }
 
     /// The base address of all calls.
@@ -158,6 +161,11 @@ impl ApiCaller {
     pub fn remote(&self) -> String {
         let Self { base, .. } = self;
         format!("{}:{}", base.host_str().unwrap_or_default(), base.port_or_known_default().unwrap_or(443))
+    }
+
+    /// The host and port calls go to, and the path that they take there, for people.
+    pub fn route(&self) -> String {
+        format!("{}{}", self.remote(), self.egress)
     }
 
     /// A request whose body will have `bytes` bytes.
@@ -172,17 +180,19 @@ impl ApiCaller {
         request: RequestBuilder,
         body: Option<(Bytes, &mut dyn WireGate)>,
     ) -> Result<CallAnswer, UnansweredCall> {
+        let bytes = body.as_ref().map_or(0, |(body, _)| body.len());
+        let deadline = Instant::now() + self.timeouts.request(bytes);
         let response = match body {
             Some((body, gate)) => {
                 let request = request.header(header::CONTENT_LENGTH, body.len());
-                send_gated(request, body, gate).await?
+                send_gated(&self.http, request, body, gate).await?
             }
-            None => request.send().await,
+            None => self.http.send(request).await,
         };
         let mut response = response.map_err(|error| classify_unanswered(&error, self.timeout_code))?;
         let mut body = Vec::new();
         // An answer that breaks off or does not end is used as far as it was read.
-        while let Ok(Some(chunk)) = response.chunk().await {
+        while let Ok(Ok(Some(chunk))) = timeout_at(deadline, response.chunk()).await {
             let room = ANSWER_BYTES_MAX - body.len();
             body.extend_from_slice(&chunk[..chunk.len().min(room)]);
             if body.len() == ANSWER_BYTES_MAX {
@@ -195,10 +205,11 @@ impl ApiCaller {
 
 /// Sends a request whose body waits until there is a connection and the gate has let it begin.
 async fn send_gated(
+    http: &HttpConnections,
     request: RequestBuilder,
     body: Bytes,
     gate: &mut dyn WireGate,
-) -> Result<reqwest::Result<Response>, UnansweredCall> {
+) -> Result<Result<Response, CallError>, UnansweredCall> {
     let (ask, mut asked) = oneshot::channel();
     let (leave, given) = oneshot::channel();
     // The client asks for the body when it has a connection to write it to.
@@ -209,7 +220,7 @@ async fn send_gated(
             Ok(()) | Err(_) => Err(io::Error::other("the gate did not let it go")),
         }
     });
-    let mut response = std::pin::pin!(request.body(Body::wrap_stream(body)).send());
+    let mut response = std::pin::pin!(http.send(request.body(Body::wrap_stream(body))));
     tokio::select! {
         biased;
         Ok(()) = &mut asked => {}
@@ -224,7 +235,7 @@ async fn send_gated(
 }
 
 /// Classifies a call that got no answer.
-fn classify_unanswered(error: &reqwest::Error, timeout_code: &'static str) -> UnansweredCall {
+fn classify_unanswered(error: &CallError, timeout_code: &'static str) -> UnansweredCall {
     let cause = root_cause(error);
     let network = |phase| {
         SendFailure::new("NETWORK_ERROR", FailureCategory::Network, phase, FailureSeverity::Transient, &cause)
@@ -235,13 +246,19 @@ fn classify_unanswered(error: &reqwest::Error, timeout_code: &'static str) -> Un
     }
     if error.is_connect() {
         let mut failure = network(FailurePhase::Connect);
-        if is_certificate(error) {
+        let refusal = error.net_error();
+        if let Some(error) = refusal {
+            failure.message = error.to_string();
+        }
+        if is_certificate(error) || matches!(refusal, Some(NetError::Certificate { .. })) {
             failure.code = "tls_certificate".into();
             failure.category = FailureCategory::Tls;
             failure.phase = FailurePhase::Tls;
             failure.severity = FailureSeverity::Account;
-        } else if is_guarded(error) {
-            return UnansweredCall::NotWritten(unusable_settings(cause));
+        } else if let Some(error) = refusal
+            && (error.is_setup() || error.kind() == io::ErrorKind::PermissionDenied)
+        {
+            return UnansweredCall::NotWritten(unusable_settings(error.to_string()));
         }
         return UnansweredCall::NotWritten(failure);
     }
@@ -259,18 +276,12 @@ fn classify_unanswered(error: &reqwest::Error, timeout_code: &'static str) -> Un
 }
 
 /// The innermost error; the outer ones repeat the address.
-fn root_cause(error: &reqwest::Error) -> String {
+fn root_cause(error: &CallError) -> String {
     let mut cause: &dyn Error = error;
     while let Some(source) = cause.source() {
         cause = source;
     }
     cause.to_string()
-}
-
-/// True if the guard allows no address of the name.
-fn is_guarded(error: &(dyn Error + 'static)) -> bool {
-    let is_so = matches!(error.downcast_ref::<NetError>(), Some(NetError::Guarded { .. }));
-    is_so || error.source().is_some_and(is_guarded)
 }
 
 /// True if the certificate of the service does not verify.

@@ -64,12 +64,19 @@ pub enum RecipientReply {
     Deferred(SendFailure),
     /// It was not offered, or the transaction ended before its reply came.
     NotTried,
+    /// The server took responsibility for this recipient alone, after the dot (LMTP).
+    Taken(RelayReply),
+    /// The dot was written, others had their replies, and this one has none that is well-formed (LMTP).
+    Doubtful(SendFailure),
 }
 
 impl RecipientReply {
-    /// True if the recipient is part of the transaction.
+    /// True if the recipient is part of the transaction, and was not refused after it.
     pub fn is_accepted(&self) -> bool {
-        matches!(self, Self::Accepted(_))
+        match self {
+            Self::Accepted(_) | Self::Taken(_) => true,
+            Self::Refused(_) | Self::Deferred(_) | Self::NotTried | Self::Doubtful(_) => false,
+        }
     }
 }
 

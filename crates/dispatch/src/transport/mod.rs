@@ -29,6 +29,6 @@ pub use sandbox::SandboxTransport;
 pub use ses::{SesClient, SesCredentials, SesSettings};
 pub(crate) use smtp::hide_addresses;
 pub use smtp::{
-    HandshakeMilestones, RelayCredentials, RelayDialer, SmtpConnection, SmtpDeadlines, SmtpSettings,
-    TcpDialer,
+    HandshakeMilestones, RelayCredentials, RelayDialer, RelayProtocol, SmtpConnection, SmtpDeadlines,
+    SmtpSettings, TcpDialer,
 };

@@ -12,7 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use postway_dispatch::transport::RelayDialer;
-use postway_net::{AddressGuard, NetError, NetStream};
+use postway_net::{AddressGuard, EgressPath, NetError, NetStream};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream},
     time::Instant,
@@ -75,7 +75,14 @@ impl PipeRelay {
 
 #[async_trait]
 impl RelayDialer for PipeRelay {
-    async fn dial(&self, _: &str, _: u16, _: Instant, _: &AddressGuard) -> Result<NetStream, NetError> {
+    async fn dial(
+        &self,
+        _: &EgressPath,
+        _: &str,
+        _: u16,
+        _: Instant,
+        _: &AddressGuard,
+    ) -> Result<NetStream, NetError> {
         let (near, far) = tokio::io::duplex(PIPE_BYTES);
         tokio::spawn(serve(far, self.manners, self.record.clone()));
         Ok(NetStream::Pipe(near))

@@ -45,6 +45,7 @@ fn graph(server: &HttpSource, clock: &Arc<Still>) -> ProviderClient {
         username: "shop@example.net".to_owned(),
         purpose: OAuthUse::Graph,
         extra_roots_pem: None,
+        egress: Default::default(),
     });
     let url = server.url("").trim_end_matches('/').to_owned();
     let credentials = ProviderCredentials::Token(source);

@@ -68,6 +68,7 @@ fn source(server: &HttpSource, clock: &Arc<Still>) -> TokenSource {
         username: "bob".to_owned(),
         purpose: OAuthUse::Smtp,
         extra_roots_pem: None,
+        egress: Default::default(),
     })
 }
 

@@ -4,15 +4,16 @@
 //! be read.
 
 pub mod dkim_key;
+pub mod egress;
 pub mod oauth;
 pub mod provider;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    account::{oauth::OAuthSettings, provider::ProviderAccount},
+    account::{egress::ProxySetting, oauth::OAuthSettings, provider::ProviderAccount},
     identity::{
         id::{AccountId, TenantId},
         secret::SealedSecret,
@@ -23,6 +24,7 @@ use crate::{
     },
     message::{
         OnDoubt,
+        dsn::DsnRequest,
         retry::{RetryPolicy, RetryPolicyError},
     },
     time::Time,
@@ -34,6 +36,8 @@ use crate::{
 pub enum AccountKind {
     /// A relay over SMTP.
     Smtp,
+    /// A server that delivers into mailboxes, over LMTP.
+    Lmtp,
     /// Amazon SES, called over HTTPS.
     Ses,
     /// SendGrid's API v3.
@@ -59,6 +63,7 @@ impl AccountKind {
     pub fn as_str(self) -> &'static str {
         match self {
             AccountKind::Smtp => "smtp",
+            AccountKind::Lmtp => "lmtp",
             AccountKind::Ses => "ses",
             AccountKind::Sendgrid => "sendgrid",
             AccountKind::Mailgun => "mailgun",
@@ -153,6 +158,15 @@ pub struct AccountSettings {
     /// What to do with mail in doubt that does not say; the tenant's setting if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_doubt: Option<OnDoubt>,
+    /// The proxy that its connections go through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<ProxySetting>,
+    /// The address of this machine that its connections leave from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_address: Option<IpAddr>,
+    /// The reports that it asks relays for, about mail whose sender has no wishes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dsn: Option<DsnRequest>,
     /// Whether a tenant's own key set the target, so that the account must have its own AWS key. The stored
     /// name is older than this meaning.
     #[serde(default, rename = "guarded")]
@@ -187,6 +201,9 @@ impl AccountSettings {
             provider: ProviderAccount::default(),
             pec: false,
             on_doubt: None,
+            proxy: None,
+            source_address: None,
+            dsn: None,
             by_tenant: false,
         }
     }
@@ -205,7 +222,7 @@ impl AccountSettings {
     /// The faults of these settings, as pairs of field and message.
     pub fn check(&self) -> Vec<(&'static str, String)> {
         let mut wrong = match self.kind {
-            AccountKind::Smtp => self.check_relay(),
+            AccountKind::Smtp | AccountKind::Lmtp => self.check_relay(),
             AccountKind::Ses => self.check_ses(),
             AccountKind::Sandbox => Vec::new(),
             AccountKind::Sendgrid
@@ -249,11 +266,18 @@ impl AccountSettings {
     fn check_relay(&self) -> Vec<(&'static str, String)> {
         let mut wrong = Vec::new();
         match self.host.as_deref() {
-            None | Some("") => wrong.push(("host", "an smtp account needs the host of its relay".to_owned())),
+            None | Some("") => {
+                let message = format!("an {} account needs the host of its relay", self.kind.as_str());
+                wrong.push(("host", message));
+            }
             Some(host) if host.len() > 253 || host.bytes().any(|b| b <= b' ' || b == 127) => {
                 wrong.push(("host", "must be a host name or an IP address".to_owned()));
             }
             Some(_) => {}
+        }
+        if self.kind == AccountKind::Lmtp && self.port == Some(25) {
+            // RFC 2033 5: a server there speaks SMTP, and its one reply would be taken for the first of many.
+            wrong.push(("port", "must not be 25 for LMTP: that is the port of SMTP".to_owned()));
         }
         if self.port == Some(0) {
             wrong.push(("port", "must be between 1 and 65535".to_owned()));

@@ -66,8 +66,9 @@ impl AccountSecret {
 
 impl AccountKind {
     /// Every kind, in the order of the documentation.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Smtp,
+        Self::Lmtp,
         Self::Ses,
         Self::Sendgrid,
         Self::Mailgun,
@@ -88,7 +89,7 @@ impl AccountKind {
     pub fn secret(self) -> AccountSecret {
         match self {
             Self::Sandbox => AccountSecret::Nothing,
-            Self::Smtp => AccountSecret::Password,
+            Self::Smtp | Self::Lmtp => AccountSecret::Password,
             Self::Ses => AccountSecret::SecretAccessKey,
             Self::Sendgrid | Self::Mailgun | Self::Postmark | Self::Resend => AccountSecret::ApiKey,
             Self::Http => AccountSecret::OptionalApiKey,
@@ -102,7 +103,8 @@ impl AccountKind {
             Self::Smtp => Some(OAuthUse::Smtp),
             Self::Graph => Some(OAuthUse::Graph),
             Self::Gmail => Some(OAuthUse::Gmail),
-            Self::Ses
+            Self::Lmtp
+            | Self::Ses
             | Self::Sendgrid
             | Self::Mailgun
             | Self::Postmark
@@ -130,6 +132,7 @@ impl AccountSettings {
                         "must be an https address without user, query and fragment; http is for this machine alone"
                     }
                     AccountKind::Smtp
+                    | AccountKind::Lmtp
                     | AccountKind::Ses
                     | AccountKind::Sendgrid
                     | AccountKind::Mailgun

@@ -13,6 +13,7 @@ use aws_lc_rs::{
     hmac,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The key that encrypts stored credentials. Never printed.
 pub struct SecretKey {
@@ -125,6 +126,20 @@ impl SecretKey {
 impl fmt::Debug for SecretKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SecretKey(***)")
+    }
+}
+
+/// In JSON it is base64.
+impl Serialize for SealedSecret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64_STANDARD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for SealedSecret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        BASE64_STANDARD.decode(text).map(Self).map_err(serde::de::Error::custom)
     }
 }
 

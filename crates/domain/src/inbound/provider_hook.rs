@@ -67,7 +67,11 @@ impl HookProvider {
             AccountKind::Postmark => Some(Self::Postmark),
             AccountKind::Resend => Some(Self::Resend),
             AccountKind::Http => Some(Self::Http),
-            AccountKind::Smtp | AccountKind::Graph | AccountKind::Gmail | AccountKind::Sandbox => None,
+            AccountKind::Smtp
+            | AccountKind::Lmtp
+            | AccountKind::Graph
+            | AccountKind::Gmail
+            | AccountKind::Sandbox => None,
         }
     }
 

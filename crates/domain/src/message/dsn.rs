@@ -2,12 +2,15 @@
 //! mail.
 //!
 //! Postway passes them on and does not act on them: a relay that offers DSN gets the same parameters, and the
-//! server that delivers makes the reports. The values are stored as SMTP writes them. They are checked when
+//! server that delivers makes the reports. An account or a message can ask for reports itself
+//! ([`DsnRequest`]). The values are stored as SMTP writes them. They are checked when
 //! they are parsed, so that a value of these types can be written into a command without another check.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::identity::id::MessageUid;
 
 /// The longest ENVID, as written (RFC 3461, 4.4).
 pub const ENVID_OCTETS_MAX: usize = 100;
@@ -58,6 +61,12 @@ pub enum DsnError {
     /// ENVID is no xtext of printable characters.
     #[error("ENVID must be 1 to {ENVID_OCTETS_MAX} octets of xtext (RFC 3461)")]
     EnvelopeId,
+    /// A request is not made of NOTIFY and RET.
+    #[error(
+        "must be like NOTIFY=SUCCESS,FAILURE or NOTIFY=SUCCESS,FAILURE,DELAY RET=HDRS; NOTIFY=NEVER asks for no \
+         reports"
+    )]
+    Request,
     /// ORCPT is no address type and xtext.
     #[error(
         "ORCPT must be a type, `;` and an address in xtext (RFC 3461), {ORCPT_OCTETS_MAX} octets at most"
@@ -199,6 +208,93 @@ fn is_xtext(text: &str) -> bool {
     true
 }
 
+/// What Postway itself asks relays to report, for an account or a message: NOTIFY for every recipient, and RET.
+/// In JSON and elsewhere it is a text, written as the parameters of SMTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DsnRequest {
+    /// When to report.
+    pub notify: DsnNotify,
+    /// How much of the mail a report includes.
+    pub ret: Option<DsnReturn>,
+}
+
+impl DsnRequest {
+    /// The longest request, in characters.
+    pub const CHARS_MAX: usize = 64;
+
+    /// The wishes for a mail with these recipients. ENVID is the mail's uid: a report repeats it, and so finds
+    /// its message even if it returns nothing of the mail.
+    pub fn wishes<'a>(&self, uid: MessageUid, recipients: impl IntoIterator<Item = &'a str>) -> DsnWishes {
+        let of = |address: &'a str| {
+            // The other form of ORCPT, for addresses that are not ASCII, needs SMTPUTF8 (RFC 6533).
+            let orcpt = format!("rfc822;{}", to_xtext(address)).parse().ok().filter(|_| address.is_ascii());
+            (address.to_owned(), RecipientDsn { notify: Some(self.notify), orcpt })
+        };
+        DsnWishes {
+            ret: self.ret,
+            envid: uid.to_string().parse().ok(),
+            recipients: recipients.into_iter().map(of).collect(),
+            request: None,
+        }
+    }
+}
+
+/// Writes a text as xtext (RFC 3461, 4).
+fn to_xtext(text: &str) -> String {
+    let mut xtext = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'!'..=b'~' if byte != b'+' && byte != b'=' => xtext.push(char::from(byte)),
+            _ => xtext.push_str(&format!("+{byte:02X}")),
+        }
+    }
+    xtext
+}
+
+impl FromStr for DsnRequest {
+    type Err = DsnError;
+
+    fn from_str(text: &str) -> Result<Self, DsnError> {
+        if text.len() > Self::CHARS_MAX {
+            return Err(DsnError::Request);
+        }
+        let (mut notify, mut ret) = (None, None);
+        for word in text.split_ascii_whitespace() {
+            let (name, value) = word.split_once('=').ok_or(DsnError::Request)?;
+            let was_there = if name.eq_ignore_ascii_case("NOTIFY") {
+                notify.replace(value.parse()?).is_some()
+            } else if name.eq_ignore_ascii_case("RET") {
+                ret.replace(value.parse()?).is_some()
+            } else {
+                true
+            };
+            if was_there {
+                return Err(DsnError::Request);
+            }
+        }
+        notify.map(|notify| Self { notify, ret }).ok_or(DsnError::Request)
+    }
+}
+
+impl fmt::Display for DsnRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NOTIFY={}", self.notify)?;
+        self.ret.map_or(Ok(()), |ret| write!(f, " RET={}", ret.as_str()))
+    }
+}
+
+impl Serialize for DsnRequest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for DsnRequest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 /// The wishes for one recipient.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecipientDsn {
@@ -229,12 +325,20 @@ pub struct DsnWishes {
     /// The wishes by address; recipients without wishes are left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub recipients: BTreeMap<String, RecipientDsn>,
+    /// What the message asks Postway to request for all recipients; it becomes wishes when the mail is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<DsnRequest>,
 }
 
 impl DsnWishes {
     /// Whether there are no wishes.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// The wishes of a message that asks for this.
+    pub fn of_request(request: DsnRequest) -> Self {
+        Self { request: Some(request), ..Self::default() }
     }
 }
 
@@ -257,6 +361,30 @@ mod tests {
         }
         assert_eq!("hdrs".parse::<DsnReturn>().unwrap().as_str(), "HDRS");
         assert!("BODY".parse::<DsnReturn>().is_err());
+    }
+
+    #[test]
+    fn a_request_is_written_as_in_smtp_and_names_the_message_and_its_recipients() {
+        for (said, written) in [
+            ("NOTIFY=SUCCESS,FAILURE", "NOTIFY=SUCCESS,FAILURE"),
+            ("ret=full notify=never", "NOTIFY=NEVER RET=FULL"),
+        ] {
+            let request: DsnRequest = said.parse().unwrap();
+            assert_eq!(request.to_string(), written);
+            assert_eq!(serde_json::to_value(request).unwrap(), written);
+        }
+        for bad in ["", "SUCCESS", "RET=HDRS", "NOTIFY=", "NOTIFY=NEVER NOTIFY=NEVER", "NOTIFY=NEVER ENVID=x"]
+        {
+            assert!(bad.parse::<DsnRequest>().is_err(), "{bad}");
+        }
+        let uid = MessageUid::from_bytes([7; 16]);
+        let request: DsnRequest = "NOTIFY=SUCCESS RET=HDRS".parse().unwrap();
+        let wishes = request.wishes(uid, ["a+b=c@example.org", "dörte@example.org"]);
+        assert_eq!(wishes.envid.unwrap().as_str(), uid.to_string());
+        let plain = &wishes.recipients["a+b=c@example.org"];
+        assert_eq!(plain.orcpt.as_ref().unwrap().as_str(), "rfc822;a+2Bb+3Dc@example.org");
+        assert_eq!(wishes.recipients["dörte@example.org"].orcpt, None);
+        assert!(wishes.recipients.values().all(|one| one.notify.unwrap().success));
     }
 
     #[test]

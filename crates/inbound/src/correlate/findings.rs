@@ -61,8 +61,9 @@ fn event_of(kind: ReportKind, action: Option<ReportedAction>) -> Option<EventKin
         (ReportKind::Ordinary, _) => return None,
         (_, Some(ReportedAction::Failed)) | (ReportKind::Bounce, None) => EventKind::Bounced,
         (_, Some(ReportedAction::Delayed)) | (ReportKind::Delay, None) => EventKind::Delayed,
-        (_, Some(ReportedAction::Delivered | ReportedAction::Relayed | ReportedAction::Expanded))
-        | (ReportKind::Success, None) => EventKind::Delivered,
+        // A server that handed the mail on to one without DSN, or to a list, does not know whether it arrives.
+        (_, Some(ReportedAction::Relayed | ReportedAction::Expanded)) => return None,
+        (_, Some(ReportedAction::Delivered)) | (ReportKind::Success, None) => EventKind::Delivered,
     })
 }
 
@@ -405,16 +406,20 @@ mod tests {
         let report = dsn(&[
             ("a@example.org", "failed", "5.1.1", UNKNOWN),
             ("b@example.org", "delayed", "4.4.1", "450 4.4.1 connection timed out"),
-            ("c@example.org", "relayed", "2.0.0", "250 ok"),
+            ("c@example.org", "delivered", "2.0.0", "250 ok"),
+            ("d@example.org", "relayed", "2.0.0", "250 ok"),
+            ("e@example.org", "expanded", "2.0.0", "250 ok"),
         ]);
-        let message = traced(&["a@example.org", "b@example.org", "c@example.org"]);
+        let names = ["a", "b", "c", "d", "e"].map(|name| format!("{name}@example.org"));
+        let message = traced(&names.each_ref().map(String::as_str));
         let kinds: Vec<_> = findings(&report, &message, ReportProof::Verp, now())
             .iter()
             .map(|one| (one.kind, one.position))
             .collect();
         assert_eq!(
             kinds,
-            [(EventKind::Bounced, Some(0)), (EventKind::Delayed, Some(1)), (EventKind::Delivered, Some(2))]
+            [(EventKind::Bounced, Some(0)), (EventKind::Delayed, Some(1)), (EventKind::Delivered, Some(2))],
+            "a mail that was handed on, or to a list, is not delivered yet"
         );
     }
 

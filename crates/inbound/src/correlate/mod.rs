@@ -1,7 +1,7 @@
 //! Finds the message that a report is about.
 //!
 //! The search goes in this order: the envelope sender that Postway signed, to which a report comes back or
-//! which it repeats; Postway's id in the returned header; the returned Message-ID, which contains Postway's
+//! which it repeats; Postway's id in the returned header, or as the ENVID of the mail; the returned Message-ID, which contains Postway's
 //! id or was given by the provider; the Message-ID that the mail already had, if no other message of the
 //! tenant has it; the recipient, if exactly one message of the last days went to it.
 //!
@@ -59,7 +59,7 @@ pub(crate) enum ReportProof {
     Verp,
     /// By the signed envelope sender, which several recipients share, or which does not name its recipient.
     SharedVerp,
-    /// By our id in the returned header.
+    /// By our id in the returned header, or as the ENVID that the mail was sent with.
     PostwayId,
     /// By the returned Message-ID.
     MessageId,
@@ -175,11 +175,13 @@ fn claims(mail: &ParsedMail<'_>, report: &ReceivedReport) -> Vec<ReportClaim> {
         .collect();
     signed.dedup();
     let postway_id = original.postway_id.as_deref().and_then(uid);
+    let envelope_id = original.envelope_id.as_deref().and_then(uid);
     let message_id = original.message_id.as_deref().and_then(uid_in);
     let signed = signed.into_iter().map(ReportClaim::Signed);
     let named = postway_id.map(|uid| ReportClaim::Named(uid, ReportProof::PostwayId));
     let replied = message_id.map(|uid| ReportClaim::Named(uid, ReportProof::MessageId));
-    signed.chain(named).chain(replied).collect()
+    let asked = envelope_id.map(|uid| ReportClaim::Named(uid, ReportProof::PostwayId));
+    signed.chain(named).chain(asked).chain(replied).collect()
 }
 
 fn uid(text: &str) -> Option<MessageUid> {

@@ -5,7 +5,7 @@
 //! TLS. A server that repeats credentials in its refusal is not quoted.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_net::{CertificateCheck, NetStream, TlsClient, connect_through};
+use postway_net::{CertificateCheck, EgressPath, NetStream, TlsClient, connect_through};
 use secrecy::{ExposeSecret, zeroize::Zeroizing};
 use tokio::{net::TcpStream, time::Instant};
 
@@ -52,9 +52,9 @@ async fn open(
 ) -> Result<ImapSession, ImapFault> {
     let deadline = Instant::now() + deadlines.connect;
     let (host, port) = (connection.host.as_str(), connection.port);
-    let tcp = connect_through(connection.proxy.as_ref(), host, port, deadline, &connection.guard)
-        .await
-        .map_err(ImapFault::Net)?;
+    let path = EgressPath::through(connection.proxy.clone());
+    let tcp =
+        connect_through(&path, host, port, deadline, &connection.guard).await.map_err(ImapFault::Net)?;
     let stream = match connection.tls {
         ImapTlsMode::Implicit => secure(tcp, connection, tls, deadlines).await?,
         ImapTlsMode::Starttls | ImapTlsMode::None => NetStream::Plain(tcp),

@@ -1,6 +1,6 @@
 //! Folders on IMAP servers: turns settings and secrets into a connection, and a session into an open folder.
 
-use std::{str::FromStr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use postway_domain::{
@@ -9,7 +9,7 @@ use postway_domain::{
     oauth::{OAuthOwner, OAuthSecrets, OAuthUse},
     secret::SecretKey,
 };
-use postway_net::{AddressGuard, OutboundProxy, TlsClient};
+use postway_net::{AddressGuard, EgressPath, OutboundProxy, TlsClient};
 use postway_oauth::{AccessToken, OAuthTokens, OwnedGrant, TokenSource};
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -97,6 +97,7 @@ impl ImapSource {
             username: mailbox.settings.username.clone(),
             purpose: OAuthUse::Imap,
             extra_roots_pem: mailbox.settings.ca_pem.clone(),
+            egress: EgressPath::through(proxy(&mailbox.settings, secrets.proxy_password.as_deref())?),
         });
         let token = source.token().await.map_err(|error| match error.is_transient() {
             true => SourceError::passing(error.to_string()),
@@ -168,11 +169,8 @@ struct MailboxSecrets {
 
 fn proxy(settings: &MailboxSettings, password: Option<&str>) -> Result<Option<OutboundProxy>, SourceError> {
     let Some(text) = &settings.proxy else { return Ok(None) };
-    let mut url = url::Url::parse(text).map_err(|_| SourceError::setup("the proxy is not a URL"))?;
-    if password.is_some() && url.set_password(password).is_err() {
-        return Err(SourceError::setup("the proxy's URL cannot hold a password"));
-    }
-    OutboundProxy::from_str(url.as_str()).map(Some).map_err(|error| SourceError::setup(error.to_string()))
+    let proxy = OutboundProxy::with_password(text, password);
+    proxy.map(Some).map_err(|error| SourceError::setup(error.to_string()))
 }
 
 #[async_trait]

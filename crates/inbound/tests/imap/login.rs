@@ -2,18 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::{connection, deadlines};
 use postway_inbound::imap::{ImapFault, ImapLogin, ImapSession, ImapTlsMode};
 use postway_net::{AddressGuard, TlsClient};
 use postway_testkit::{
-    ImapAct, ImapSink, TestCert,
+    EgressProxy, ImapAct, ImapSink, ProxyManner, TestCert,
     dovecot::{Dovecot, PASSWORD},
 };
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
-    net::{TcpListener, TcpStream},
-};
-
-use crate::{connection, deadlines};
 
 #[tokio::test]
 async fn a_mailbox_opens_in_every_tls_mode() {
@@ -65,26 +60,15 @@ async fn a_guard_keeps_a_mailbox_off_private_networks() {
 #[tokio::test]
 async fn a_mailbox_opens_through_a_proxy_under_tls() {
     let dovecot = Dovecot::shared();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let proxy_port = listener.local_addr().unwrap().port();
+    let proxy = EgressProxy::connect(ProxyManner::Open).await;
     let target = dovecot.tls_port();
-    let serving = tokio::spawn(async move {
-        let (mut near, _) = listener.accept().await.unwrap();
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            head.push(near.read_u8().await.unwrap());
-        }
-        assert!(head.starts_with(format!("CONNECT localhost:{target} HTTP/1.1\r\n").as_bytes()));
-        let mut far = TcpStream::connect(("127.0.0.1", target)).await.unwrap();
-        near.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
-        copy_bidirectional(&mut near, &mut far).await.ok();
-    });
     let mut connection = connection(target, "proxied", ImapTlsMode::Implicit);
     connection.extra_roots_pem = Some(dovecot.ca_pem().to_owned());
-    connection.proxy = Some(format!("http://127.0.0.1:{proxy_port}").parse().unwrap());
+    connection.proxy = Some(proxy.url().parse().unwrap());
     let session = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap();
     session.logout().await;
-    serving.await.unwrap();
+    // The proxy stands beside us, so the name was resolved and checked here.
+    assert_eq!(proxy.targets().last(), Some(&format!("127.0.0.1:{target}")));
 }
 
 #[tokio::test]

@@ -56,6 +56,9 @@ pub struct RawOptions {
     /// earlier versions did not know it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_doubt: Option<String>,
+    /// The reports to ask relays for, if the client has not asked for any in SMTP's own words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dsn_request: Option<String>,
     /// The envelope sender, instead of the mail's From; empty for the null sender. The mail itself is not
     /// changed.
     pub from: Option<String>,
@@ -91,6 +94,7 @@ impl RawOptions {
             send_at: scalar(&self.send_at),
             expires_at: scalar(&self.expires_at),
             on_doubt: text(&self.on_doubt),
+            dsn: text(&self.dsn_request),
             to: (!self.to.is_empty()).then(|| AddressList {
                 list: self.to.iter().map(|to| to.as_str().into()).collect(),
                 single: false,
@@ -331,7 +335,10 @@ impl Door {
         let on_doubt = ctx.on_doubt_for(&account, &profile);
         let origin = MessageOrigin { tenant, request_id, idempotency, fingerprint, payload, on_doubt, now };
         let mut message = assemble(origin, terms, &account, mail, limits.message_bytes_max)?;
-        message.content.dsn = options.dsn.clone();
+        // What the client said in SMTP's own words comes before a header.
+        if options.dsn.is_some() {
+            message.content.dsn = options.dsn.clone();
+        }
         Ok(message)
     }
 }

@@ -85,6 +85,7 @@ impl MailOptions {
             "x-postway-send-at" => &mut raw.send_at,
             "x-postway-expires-at" => &mut raw.expires_at,
             "x-postway-on-doubt" => &mut raw.on_doubt,
+            "x-postway-dsn" => &mut raw.dsn_request,
             "x-postway-idempotency-key" => &mut self.idempotency_key,
             "x-postway-tag" => {
                 let tags = value.split(',').map(str::trim).filter(|tag| !tag.is_empty());
@@ -132,6 +133,7 @@ mod tests {
     fn a_mail_chooses_how_it_is_sent() {
         let mail = b"X-Postway-Account: relay\r\nx-postway-batch: news\r\nX-Postway-Priority:\r\n high\r\n\
             X-Postway-Send-At: 2030-01-01T00:00:00Z\r\nX-Postway-Expires-At: 2030-01-02T00:00:00Z\r\nX-Postway-On-Doubt: hold\r\n\
+            X-Postway-DSN: NOTIFY=SUCCESS\r\n\
             X-Postway-Tag: a, b\r\nX-Postway-Tag: c\r\nX-Postway-Idempotency-Key: k 1\r\nX-Postway-Client-Id: 7\r\n\
             X-Postway-Sensitive: true\r\nX-Postway-ID: other\r\nFrom: shop@example.com\r\n\r\nX-Postway-Batch: no\r\n";
         let text = |text: &str| Some(text.to_owned());
@@ -143,6 +145,7 @@ mod tests {
             send_at: text("2030-01-01T00:00:00Z"),
             expires_at: text("2030-01-02T00:00:00Z"),
             on_doubt: text("hold"),
+            dsn_request: text("NOTIFY=SUCCESS"),
             from: text("shop@example.com"),
             to: vec!["a@example.net".to_owned()],
             tags: ["a", "b", "c"].map(str::to_owned).to_vec(),

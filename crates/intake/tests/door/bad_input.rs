@@ -241,6 +241,7 @@ async fn terms_are_checked() {
         names(json!({"batch": id}), &["batch"]).await;
     }
     names(json!({"on_doubt": "panic"}), &["on_doubt"]).await;
+    names(json!({"dsn": "always"}), &["dsn"]).await;
     names(json!({"tags": vec!["t"; 21]}), &["tags"]).await;
     names(
         json!({"tags": ["a", "x".repeat(1_001), "é".repeat(513), "a\nb"]}),

@@ -30,6 +30,7 @@ const FIELDS: &[&str] = &[
     "tags",
     "metadata",
     "on_doubt",
+    "dsn",
     "collapse_key",
     "sensitive",
     "external_id",

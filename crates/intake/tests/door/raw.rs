@@ -112,6 +112,7 @@ async fn bad_options_are_collected() {
         send_at: bad.clone(),
         expires_at: bad.clone(),
         on_doubt: bad.clone(),
+        dsn_request: bad.clone(),
         from: bad,
         to: vec!["x@example.net".to_owned(), "y".to_owned()],
         tags: vec![String::new()],
@@ -126,6 +127,7 @@ async fn bad_options_are_collected() {
         [
             "account",
             "batch",
+            "dsn",
             "expires_at",
             "from",
             "id",

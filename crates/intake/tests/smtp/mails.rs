@@ -291,6 +291,25 @@ async fn wishes_about_reports_are_kept_with_the_mail() {
 }
 
 #[tokio::test]
+async fn a_header_asks_for_reports_unless_the_envelope_does() {
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.sender().await;
+    let asking = format!("X-Postway-DSN: NOTIFY=SUCCESS RET=HDRS\r\n{MAIL}");
+    let by_header = uid_of(&client.send(&asking).await);
+    client.expect("MAIL FROM:<a@example.com>", "250").await;
+    client.expect("RCPT TO:<ada@example.net> NOTIFY=NEVER", "250").await;
+    client.expect("DATA", "354").await;
+    let by_envelope = uid_of(&client.ask(&format!("{asking}.")).await);
+    let claimed = gateway.claimed().await;
+    let dsn = |uid| claimed.iter().find(|claimed| claimed.uid == uid).unwrap().dsn.clone().unwrap();
+    let kept = |uid| serde_json::to_string(&dsn(uid)).unwrap();
+    assert_eq!(kept(by_header), r#"{"request":"NOTIFY=SUCCESS RET=HDRS"}"#);
+    assert_eq!(kept(by_envelope), r#"{"recipients":{"ada@example.net":{"notify":"NEVER"}}}"#);
+    let refused = client.send(&format!("X-Postway-DSN: always\r\n{MAIL}")).await;
+    assert!(refused.starts_with("550 5.6.0"), "{refused}");
+}
+
+#[tokio::test]
 async fn a_sender_that_is_the_author_leaves_bounces_to_the_tenant() {
     let settings =
         TenantSettings { bounce_domain: Some("bounces.example.com".to_owned()), ..TenantSettings::default() };

@@ -53,6 +53,7 @@ fn read(mail: &ReportMail<'_>, wrapped_max: usize, weighing: &mut ReportWeighing
     }
     let mut original = original_message::read_original(mail, words, below);
     original.message_id = original.message_id.or(fields.message_id.take());
+    original.envelope_id = fields.envelope_id.take();
     let text = ReportText::new(mail, sender, (words, below), &original);
     name_unnamed(&mut fields, mail, words);
     if !fields.findings.is_empty() {

@@ -14,6 +14,8 @@ use crate::reader::HeaderField;
 
 /// The maximum number of recipients of a report.
 pub(super) const RECIPIENTS_MAX: usize = 1_000;
+/// The longest ENVID that is kept.
+const ENVELOPE_ID_CHARS_MAX: usize = 100;
 
 /// The content of a notification.
 #[derive(Debug, Default)]
@@ -21,6 +23,8 @@ pub(super) struct StatusNotification {
     pub(super) reporter: Option<String>,
     /// The Message-ID of the original mail, if the notification contains it.
     pub(super) message_id: Option<String>,
+    /// The ENVID of the original mail (RFC 3464, 2.2.1).
+    pub(super) envelope_id: Option<String>,
     pub(super) findings: Vec<PartialFinding>,
 }
 
@@ -83,6 +87,9 @@ pub(super) fn parse(text: &[u8]) -> StatusNotification {
                 notification.reporter.get_or_insert_with(|| squeeze(after_type(value), 255));
             }
             DsnFieldName::MessageId => notification.message_id = super::original_message::bare_id(value),
+            DsnFieldName::EnvelopeId => {
+                notification.envelope_id.get_or_insert_with(|| squeeze(value, ENVELOPE_ID_CHARS_MAX));
+            }
             DsnFieldName::Recipient(mark) => {
                 if group.seen & mark != 0 {
                     close(&mut group, &mut notification);
@@ -165,6 +172,7 @@ fn is_on_the_net(address: &str) -> bool {
 enum DsnFieldName {
     Reporter,
     MessageId,
+    EnvelopeId,
     Recipient(u8),
     Action,
     Status,
@@ -173,10 +181,11 @@ enum DsnFieldName {
 }
 
 fn name_of(name: &[u8]) -> Option<DsnFieldName> {
-    let table: [(&[u8], DsnFieldName); 11] = [
+    let table: [(&[u8], DsnFieldName); 12] = [
         (b"reporting-mta", DsnFieldName::Reporter),
         (b"x-original-message-id", DsnFieldName::MessageId),
         (b"original-message-id", DsnFieldName::MessageId),
+        (b"original-envelope-id", DsnFieldName::EnvelopeId),
         (b"final-recipient", DsnFieldName::Recipient(FINAL)),
         (b"original-recipient", DsnFieldName::Recipient(ORIGINAL)),
         (b"x-actual-recipient", DsnFieldName::Recipient(ACTUAL)),

@@ -133,6 +133,8 @@ pub struct OriginalMessage {
     pub message_id: Option<String>,
     /// The `X-Postway-ID` of the returned header.
     pub postway_id: Option<String>,
+    /// The ENVID that the mail was sent with (RFC 3461), if the report repeats it.
+    pub envelope_id: Option<String>,
     /// The `Return-Path` of the returned header, without angle brackets.
     pub return_path: Option<String>,
     /// The first `To` address of the returned header.

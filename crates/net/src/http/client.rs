@@ -8,20 +8,19 @@ use std::{
 };
 
 use reqwest::{
-    Certificate, Client, Method, RequestBuilder, Response,
+    Method, RequestBuilder, Response,
     header::{ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue},
-    redirect, retry,
 };
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use super::{
+    connections::{CallError, ConnectionSettings, HttpConnections},
     error::HttpError,
-    resolver::GuardedResolver,
     target::{check_target, host},
 };
-use crate::AddressGuard;
+use crate::{AddressGuard, EgressPath};
 
 /// How long an idle connection is kept.
 const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(30);
@@ -39,11 +38,17 @@ pub struct HttpSettings {
     pub connect_timeout: Duration,
     /// Certificates, in PEM, that are trusted besides the platform's.
     pub extra_roots_pem: Option<String>,
+    /// The path of the connections.
+    pub egress: EgressPath,
 }
 
 impl Default for HttpSettings {
     fn default() -> Self {
-        Self { connect_timeout: Duration::from_secs(10), extra_roots_pem: None }
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            extra_roots_pem: None,
+            egress: EgressPath::default(),
+        }
     }
 }
 
@@ -95,7 +100,7 @@ pub struct HttpClient {
 struct HttpClientInner {
     guard: Arc<AddressGuard>,
     settings: HttpSettings,
-    client: OnceLock<Client>,
+    connections: OnceLock<HttpConnections>,
 }
 
 impl fmt::Debug for HttpClient {
@@ -108,31 +113,24 @@ impl HttpClient {
     /// A client with this guard. The platform's roots are read at the first request, so a machine without any
     /// can run everything that needs none.
     pub fn new(guard: Arc<AddressGuard>, settings: HttpSettings) -> Self {
-        Self { inner: Arc::new(HttpClientInner { guard, settings, client: OnceLock::new() }) }
+        Self { inner: Arc::new(HttpClientInner { guard, settings, connections: OnceLock::new() }) }
     }
 
-    fn client(&self) -> Result<&Client, HttpError> {
-        let HttpClientInner { guard, settings, client } = &*self.inner;
-        if let Some(client) = client.get() {
-            return Ok(client);
+    fn connections(&self) -> Result<&HttpConnections, HttpError> {
+        let HttpClientInner { guard, settings, connections } = &*self.inner;
+        if let Some(connections) = connections.get() {
+            return Ok(connections);
         }
-        let setup = |error: reqwest::Error| HttpError::Setup { reason: error.to_string() };
-        let mut builder = Client::builder()
-            .user_agent(concat!("postway/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(settings.connect_timeout)
-            .pool_idle_timeout(IDLE_CONNECTION_MAX)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS_PER_HOST_MAX)
-            .dns_resolver(Arc::new(GuardedResolver(guard.clone())))
-            .redirect(redirect::Policy::none())
-            .retry(retry::never())
-            .no_proxy()
-            .http1_only()
-            .referer(false);
-        if let Some(pem) = &settings.extra_roots_pem {
-            builder = builder.tls_certs_merge(Certificate::from_pem_bundle(pem.as_bytes()).map_err(setup)?);
-        }
-        let built = builder.build().map_err(setup)?;
-        Ok(client.get_or_init(|| built))
+        let made = HttpConnections::new(ConnectionSettings {
+            connect_timeout: settings.connect_timeout,
+            idle_max: IDLE_CONNECTION_MAX,
+            idle_per_host_max: IDLE_CONNECTIONS_PER_HOST_MAX,
+            extra_roots_pem: settings.extra_roots_pem.clone(),
+            guard: guard.clone(),
+            egress: settings.egress.clone(),
+        });
+        let made = made.map_err(|error| HttpError::Setup { reason: error.to_string() })?;
+        Ok(connections.get_or_init(|| made))
     }
 
     /// Builds a request after checking its URL.
@@ -143,7 +141,7 @@ impl HttpClient {
         headers: &[(String, String)],
     ) -> Result<RequestBuilder, HttpError> {
         check_target(url, &self.inner.guard)?;
-        let request = self.client()?.request(method, url.clone());
+        let request = self.connections()?.request(method, url.clone());
         Ok(request.headers(header_map(headers)?).header(ACCEPT_ENCODING, "identity"))
     }
 
@@ -154,12 +152,14 @@ impl HttpClient {
         request: RequestBuilder,
         deadlines: &ExchangeDeadlines,
     ) -> Result<Response, HttpError> {
-        deadlines.wait(url, "answer", request.send()).await?.map_err(|error| self.client_error(url, &error))
+        let connections = self.connections()?;
+        let answer = deadlines.wait(url, "answer", connections.send(request)).await?;
+        answer.map_err(|error| self.call_error(url, &error))
     }
 
-    /// Converts an error of the HTTP library.
-    pub(super) fn client_error(&self, url: &Url, error: &reqwest::Error) -> HttpError {
-        HttpError::from_client(&host(url), self.inner.settings.connect_timeout, error)
+    /// Converts an error of a call.
+    pub(super) fn call_error(&self, url: &Url, error: &CallError) -> HttpError {
+        HttpError::from_call(&host(url), self.inner.settings.connect_timeout, error)
     }
 }
 

@@ -4,6 +4,7 @@ use std::{error::Error, io, time::Duration};
 
 use thiserror::Error;
 
+use super::connections::CallError;
 use crate::NetError;
 
 /// An exchange without a usable response. Errors name host and port, but not path and query, which may
@@ -159,18 +160,30 @@ impl HttpError {
         }
     }
 
-    /// Converts an error of the HTTP library in an exchange with this host.
-    pub(super) fn from_client(host: &str, connect_timeout: Duration, error: &reqwest::Error) -> Self {
+    /// Converts an error of a call to this host.
+    pub(super) fn from_call(host: &str, connect_timeout: Duration, error: &CallError) -> Self {
         let (host, reason) = (host.to_owned(), root(error).to_string());
         if error.is_builder() {
             return Self::Request { reason };
         }
-        match find::<NetError>(error) {
-            Some(NetError::Guarded { .. }) => return Self::Guarded { host },
+        match error.net_error() {
+            Some(NetError::Guarded { host: refused }) => {
+                // It is the host itself, or the proxy on the way to it.
+                let is_target = host == *refused || host.starts_with(&format!("{refused}:"));
+                return Self::Guarded { host: if is_target { host } else { refused.clone() } };
+            }
             Some(NetError::Resolve { source, .. }) => {
                 return Self::Resolve { host, reason: source.to_string() };
             }
-            Some(_) | None => {}
+            Some(NetError::Certificate { reason, .. }) => {
+                return Self::Certificate { host, reason: reason.clone() };
+            }
+            Some(
+                other @ (NetError::Source { .. } | NetError::SourceFamily { .. } | NetError::Timeout { .. }),
+            ) => {
+                return Self::Connect { host, reason: other.to_string() };
+            }
+            Some(NetError::TlsSetup(_) | NetError::Connect { .. } | NetError::Handshake { .. }) | None => {}
         }
         if let Some(rustls::Error::InvalidCertificate(reason)) = find::<rustls::Error>(error) {
             return Self::Certificate { host, reason: reason.to_string() };
@@ -206,6 +219,6 @@ fn root<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
 }
 
 /// The first cause of this type.
-fn find<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {
+pub(super) fn find<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {
     std::iter::successors(Some(error), |error| cause(*error)).find_map(|error| error.downcast_ref())
 }

@@ -200,7 +200,7 @@ impl HttpClient {
         while let Some(piece) = deadlines
             .wait(url, "rest of the answer", response.chunk())
             .await?
-            .map_err(|error| self.client_error(url, &error))?
+            .map_err(|error| self.call_error(url, &error.into()))?
         {
             bytes = bytes.saturating_add(piece.len() as u64);
             if bytes > bytes_max {

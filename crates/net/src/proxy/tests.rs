@@ -28,14 +28,20 @@ async fn scripted(script: Vec<(Vec<u8>, Vec<u8>)>) -> (u16, JoinHandle<TcpStream
     (port, serving)
 }
 
-/// A guard that allows everything: these tests are about the proxy protocols.
+/// A guard that allows everything, and leaves names to proxies: most tests are about the proxy protocols.
 fn anywhere() -> AddressGuard {
+    checking().leaving_names_to_proxies()
+}
+
+/// A guard that allows everything, for a proxy beside us.
+fn checking() -> AddressGuard {
     AddressGuard::new(vec![(IpAddr::from([0, 0, 0, 0]), 0), (IpAddr::from([0; 16]), 0)])
 }
 
 async fn through(url: &str, host: &str, guard: &AddressGuard) -> Result<TcpStream, NetError> {
     let deadline = Instant::now() + Duration::from_secs(30);
-    connect_through(Some(&url.parse().unwrap()), host, 993, deadline, guard).await
+    let path = EgressPath::through(Some(url.parse().unwrap()));
+    connect_through(&path, host, 993, deadline, guard).await
 }
 
 const GRANTED: &[u8] = &[5, 0, 0, 1, 10, 0, 0, 1, 0, 80];
@@ -136,9 +142,9 @@ async fn a_refusal_names_target_and_proxy_and_no_password() {
 async fn a_proxy_that_is_not_there_or_says_nothing_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let proxy: OutboundProxy = format!("socks5://127.0.0.1:{port}").parse().unwrap();
+    let proxy = EgressPath::through(Some(format!("socks5://127.0.0.1:{port}").parse().unwrap()));
     let soon = Instant::now() + Duration::from_secs(1);
-    let error = connect_through(Some(&proxy), "imap.example.org", 993, soon, &anywhere()).await.unwrap_err();
+    let error = connect_through(&proxy, "imap.example.org", 993, soon, &anywhere()).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     assert!(error.to_string().contains(&format!("proxy handshake with 127.0.0.1:{port}")), "{error}");
     let closed = ClosedPort::take();
@@ -161,6 +167,87 @@ async fn the_guard_holds_for_the_proxy_and_for_what_is_plainly_private() {
         let error = through(&url, host, &guard).await.unwrap_err();
         assert!(matches!(error, NetError::Guarded { .. }), "{host}: {error}");
     }
+}
+
+#[tokio::test]
+async fn a_proxy_beside_us_is_given_an_address_that_was_checked() {
+    // `localhost` may have an address of either family; the guard of this test allows one.
+    let guard = AddressGuard::new(vec![("127.0.0.1".parse().unwrap(), 32)]);
+    for url in ["socks5", "http"] {
+        let (asked, answer): (&[u8], &[u8]) = match url {
+            "socks5" => (&[5, 1, 0, 1, 127, 0, 0, 1, 3, 225], GRANTED),
+            _ => {
+                (b"CONNECT 127.0.0.1:993 HTTP/1.1\r\nHost: 127.0.0.1:993\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n")
+            }
+        };
+        let hello = (vec![5, 1, 0], vec![5, 0]);
+        let script = [(url == "socks5").then_some(hello), Some((asked.to_vec(), answer.to_vec()))];
+        let (port, serving) = scripted(script.into_iter().flatten().collect()).await;
+        through(&format!("{url}://127.0.0.1:{port}"), "localhost", &guard).await.unwrap();
+        serving.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_leads_to_a_private_address_never_reaches_a_proxy_beside_us() {
+    let listener = TcpListener::bind("127.0.0.9:0").await.unwrap();
+    let url = format!("socks5://127.0.0.9:{}", listener.local_addr().unwrap().port());
+    let guard = AddressGuard::new(vec![("127.0.0.9".parse().unwrap(), 32)]);
+    // `localhost` itself is known without a resolver, so this is a name that only a resolver knows.
+    let Some(own) = own_name() else { return };
+    let error = through(&url, &own, &guard).await.unwrap_err();
+    assert!(matches!(&error, NetError::Guarded { host } if *host == own), "{error}");
+    let (mut tcp, _) = listener.accept().await.unwrap();
+    let mut heard = Vec::new();
+    tcp.read_to_end(&mut heard).await.unwrap();
+    assert!(heard.is_empty(), "the proxy was told nothing");
+}
+
+/// The name of this machine, if its resolver knows it.
+fn own_name() -> Option<String> {
+    let name = std::fs::read_to_string("/etc/hostname").ok()?.trim().to_owned();
+    std::net::ToSocketAddrs::to_socket_addrs(&(name.as_str(), 0)).ok()?.next()?;
+    Some(name)
+}
+
+#[tokio::test]
+async fn a_proxy_without_ipv6_is_asked_for_another_address() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("socks5://127.0.0.1:{}", listener.local_addr().unwrap().port());
+    let serving = tokio::spawn(async move {
+        let mut kinds = Vec::new();
+        // Refuses IPv6, and grants IPv4.
+        while !kinds.contains(&1) {
+            let (mut tcp, _) = listener.accept().await.unwrap();
+            let mut hello = [0; 3];
+            tcp.read_exact(&mut hello).await.unwrap();
+            tcp.write_all(&[5, 0]).await.unwrap();
+            let mut head = [0; 4];
+            tcp.read_exact(&mut head).await.unwrap();
+            kinds.push(head[3]);
+            let answer: &[u8] = if head[3] == 1 { GRANTED } else { &[5, 8, 0, 1, 0, 0, 0, 0, 0, 0] };
+            tcp.write_all(answer).await.unwrap();
+            // Closing with unread bytes would reset the connection before the answer is read.
+            tokio::spawn(async move { tokio::io::copy(&mut tcp, &mut tokio::io::sink()).await.ok() });
+        }
+        kinds
+    });
+    through(&url, "localhost", &checking()).await.unwrap();
+    assert!([vec![1], vec![4, 1]].contains(&serving.await.unwrap()));
+}
+
+#[tokio::test]
+async fn the_connection_to_the_proxy_leaves_from_the_chosen_address() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let proxy = format!("socks5://127.0.0.1:{}", listener.local_addr().unwrap().port()).parse().unwrap();
+    let path = EgressPath { proxy: Some(proxy), source: Some("127.0.0.8".parse().unwrap()) };
+    assert!(path.to_string().starts_with(" from 127.0.0.8 through the SOCKS5 proxy 127.0.0.1:"), "{path}");
+    let guard = checking();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let (_, accepted) = tokio::join!(connect_through(&path, "192.0.2.1", 25, deadline, &guard), async {
+        listener.accept().await.unwrap().1
+    });
+    assert_eq!(accepted.ip().to_string(), "127.0.0.8");
 }
 
 #[test]

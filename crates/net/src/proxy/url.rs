@@ -15,6 +15,16 @@ const SOCKS_PORT: u16 = 1080;
 #[error("the proxy {0}; write socks5://user:password@host:port or http://user:password@host:port")]
 pub struct ProxyUrlError(&'static str);
 
+impl OutboundProxy {
+    /// A proxy from a URL without password, and the password of its user, if it has one.
+    pub fn with_password(url: &str, password: Option<&str>) -> Result<Self, ProxyUrlError> {
+        let Some(password) = password else { return url.parse() };
+        let mut url = Url::parse(url.trim()).map_err(|_| ProxyUrlError("is not a URL"))?;
+        url.set_password(Some(password)).map_err(|()| ProxyUrlError("cannot hold a password"))?;
+        Zeroizing::new(String::from(url)).parse()
+    }
+}
+
 impl FromStr for OutboundProxy {
     type Err = ProxyUrlError;
 
@@ -77,6 +87,8 @@ fn decoded(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use secrecy::ExposeSecret;
+
     use super::*;
 
     #[test]
@@ -84,6 +96,10 @@ mod tests {
         let proxy: OutboundProxy = "socks5h://bob:hunter2@[::1]".parse().unwrap();
         assert_eq!((proxy.kind, proxy.host.as_str(), proxy.port), (ProxyProtocol::Socks5, "::1", 1080));
         assert_eq!(format!("{proxy:?}"), "Proxy(SOCKS5 proxy ::1:1080)");
+        let proxy = OutboundProxy::with_password("http://bob@proxy", Some("a:b@c%/ ü")).unwrap();
+        let (user, password) = proxy.credentials.as_ref().unwrap();
+        assert_eq!((user.as_str(), password.expose_secret()), ("bob", "a:b@c%/ ü"));
+        assert!(OutboundProxy::with_password("nonsense", Some("hunter2")).is_err());
         let proxy: OutboundProxy = "http://Proxy.example.org/".parse().unwrap();
         assert_eq!(
             (proxy.kind, proxy.host.as_str(), proxy.port),

@@ -19,6 +19,13 @@ pub fn read_grant(path: &Path) -> Result<Value, CommandFailure> {
     Ok(Value::Object(grant))
 }
 
+/// A secret from a file, without its line break.
+pub fn read_secret(path: &Path) -> Result<String, CommandFailure> {
+    let text = String::from_utf8(read_input(path)?)
+        .map_err(|_| CommandFailure::Usage(format!("{} is not UTF-8 text", path.display())))?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
 /// Asks for the secret that a change of its destination needs again, if there is a terminal. Without one, the
 /// server reports what is missing.
 pub async fn ask_for_missing_secret(

@@ -17,7 +17,7 @@ use crate::cli::client::RequestBody;
 use crate::cli::failure::CommandFailure;
 use crate::cli::input::read_input;
 use crate::cli::output::{CommandOutput, field, list};
-use crate::cli::secret_input::{ask_for_missing_secret, ask_password, read_grant};
+use crate::cli::secret_input::{ask_for_missing_secret, ask_password, read_grant, read_secret};
 
 #[derive(Debug, Subcommand)]
 pub enum AccountsCommand {
@@ -156,6 +156,18 @@ struct AccountSettingsArgs {
     /// What happens to mail in doubt: `hold` never sends twice
     #[arg(long, value_parser = ["resend", "hold"])]
     on_doubt: Option<String>,
+    /// A proxy for all its connections: socks5://user@host:port or http://user@host:port
+    #[arg(long, value_name = "URL")]
+    proxy: Option<String>,
+    /// A file with the proxy's password
+    #[arg(long, value_name = "FILE")]
+    proxy_password_file: Option<PathBuf>,
+    /// The address of the server that connections leave from (needs the admin key)
+    #[arg(long, value_name = "ADDRESS")]
+    source_address: Option<String>,
+    /// The reports to ask relays for, as parameters of SMTP: "NOTIFY=SUCCESS,FAILURE RET=HDRS"
+    #[arg(long, value_name = "PARAMETERS")]
+    dsn: Option<String>,
     /// Further settings as a JSON object, as the API takes them (`-`: standard input); flags win
     #[arg(long, value_name = "FILE")]
     json_file: Option<PathBuf>,
@@ -246,7 +258,7 @@ fn listed(account: &Value) -> Vec<String> {
 }
 
 fn render(output: CommandOutput, account: &Value) -> String {
-    const FIELDS: [&str; 26] = [
+    const FIELDS: [&str; 30] = [
         "id",
         "kind",
         "host",
@@ -266,6 +278,10 @@ fn render(output: CommandOutput, account: &Value) -> String {
         "fallback",
         "pec",
         "on_doubt",
+        "proxy",
+        "proxy_password_set",
+        "source_address",
+        "dsn",
         "limits",
         "used",
         "warm_up",
@@ -316,6 +332,7 @@ impl AccountSettingsArgs {
             None if is_named && !body.contains_key(secret) => ask()?,
             given => given,
         };
+        let proxy_password = self.proxy_password_file.as_deref().map(read_secret).transpose()?;
         let limits = [
             ("per_minute", self.per_minute.map(Value::from)),
             ("per_hour", self.per_hour.map(Value::from)),
@@ -344,6 +361,10 @@ impl AccountSettingsArgs {
             ("return_path", self.return_path.map(Value::from)),
             ("fallback", self.fallback.map(Value::from)),
             ("on_doubt", self.on_doubt.map(Value::from)),
+            ("proxy", self.proxy.map(Value::from)),
+            ("proxy_password", proxy_password.map(Value::from)),
+            ("source_address", self.source_address.map(Value::from)),
+            ("dsn", self.dsn.map(Value::from)),
         ];
         body.extend(settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         Ok(body)
@@ -354,17 +375,15 @@ impl AccountSettingsArgs {
             return Ok(Some(password.clone()));
         }
         if let Some(path) = self.password_file.as_ref().or(self.api_key_file.as_ref()) {
-            let text = String::from_utf8(read_input(path)?)
-                .map_err(|_| CommandFailure::Usage(format!("{} is not UTF-8 text", path.display())))?;
-            return Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()));
+            return read_secret(path).map(Some);
         }
         Ok(std::env::var("POSTWAY_ACCOUNT_PASSWORD").ok().filter(|password| !password.is_empty()))
     }
 }
 
 /// The settings that decide where the secret of an account is sent; changing one needs the secret again.
-const DESTINATION_FIELDS: [&str; 8] =
-    ["host", "port", "tls", "allow_plaintext_auth", "ca_pem", "region", "endpoint", "base_url"];
+const DESTINATION_FIELDS: [&str; 9] =
+    ["host", "port", "tls", "allow_plaintext_auth", "ca_pem", "region", "endpoint", "base_url", "proxy"];
 /// The fields that say that a secret is stored, and the fields that set a new one.
 const SECRETS: [(&str, &str); 3] = [
     ("password_set", "password"),
@@ -373,120 +392,4 @@ const SECRETS: [(&str, &str); 3] = [
 ];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::secret_input::missing_secret;
-
-    #[test]
-    fn flags_win_over_the_json_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("account.json");
-        std::fs::write(&path, r#"{"host": "old.example", "pec": true}"#).unwrap();
-        let settings = AccountSettingsArgs {
-            host: Some("new.example".into()),
-            json_file: Some(path),
-            ..Default::default()
-        };
-        let body = settings.into_body(|| Ok(None)).unwrap();
-        assert_eq!(Value::Object(body), json!({"host": "new.example", "pec": true}));
-    }
-
-    #[test]
-    fn a_password_file_is_read_without_its_line_break_and_nobody_is_asked() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("password");
-        std::fs::write(&path, "secret word\n").unwrap();
-        let settings = AccountSettingsArgs {
-            username: Some("u".into()),
-            password_file: Some(path),
-            ..Default::default()
-        };
-        let body = settings.into_body(|| panic!("the password is known")).unwrap();
-        assert_eq!(body["password"], "secret word");
-    }
-
-    #[test]
-    fn a_grant_stands_in_the_place_of_a_password_and_nobody_is_asked() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("grant.json");
-        std::fs::write(&path, r#"{"preset": "google", "grant": "refresh_token", "client_id": "c"}"#).unwrap();
-        let settings = AccountSettingsArgs {
-            username: Some("u".into()),
-            oauth_file: Some(path.clone()),
-            ..Default::default()
-        };
-        let body = settings.into_body(|| panic!("tokens sign in")).unwrap();
-        assert_eq!((&body["oauth"]["preset"], body.get("password")), (&json!("google"), None));
-        std::fs::write(&path, "[]").unwrap();
-        assert!(matches!(read_grant(&path), Err(CommandFailure::Usage(_))));
-    }
-
-    #[test]
-    fn limits_and_the_secret_of_an_aws_key_have_their_places() {
-        let settings = AccountSettingsArgs {
-            access_key_id: Some("AKID".into()),
-            password: Some("s".into()),
-            per_day: Some(100),
-            warm_up: Some(vec![10, 20]),
-            ..Default::default()
-        };
-        let body = Value::Object(settings.into_body(|| panic!("the secret is known")).unwrap());
-        assert_eq!(
-            body,
-            json!({"secret_access_key": "s", "access_key_id": "AKID", "limits": {"per_day": 100},
-                   "warm_up": {"per_day": [10, 20]}})
-        );
-    }
-
-    #[test]
-    fn a_key_of_an_api_goes_by_its_own_name_whichever_way_it_is_given() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("key");
-        std::fs::write(&path, "SG.secret\n").unwrap();
-        let by_kind = AccountSettingsArgs {
-            kind: Some("sendgrid".into()),
-            password_file: Some(path.clone()),
-            ..Default::default()
-        };
-        let by_file = AccountSettingsArgs { api_key_file: Some(path), ..Default::default() };
-        for settings in [by_kind, by_file] {
-            let body = settings.into_body(|| panic!("the key is known")).unwrap();
-            assert_eq!((&body["api_key"], body.get("password")), (&json!("SG.secret"), None));
-        }
-        let asked = AccountSettingsArgs { kind: Some("resend".into()), ..Default::default() };
-        assert_eq!(asked.into_body(|| Ok(Some("re_1".to_owned()))).unwrap()["api_key"], "re_1");
-    }
-
-    #[test]
-    fn a_list_shows_which_account_is_at_fault() {
-        let open = json!({"id": "a", "circuit": {"state": "open", "code": "smtp_535"}});
-        assert_eq!(listed(&open).last().map(String::as_str), Some("open (smtp_535)"));
-        let closed = json!({"id": "b", "circuit": {"state": "closed", "code": null}});
-        assert_eq!(listed(&closed).last().map(String::as_str), Some(""));
-    }
-
-    #[test]
-    fn a_secret_is_asked_for_again_only_where_its_way_changes() {
-        let shown = json!({"kind": "smtp", "host": "a.example", "port": 587, "password_set": true,
-            "secret_access_key_set": false});
-        let missing =
-            |body: Value| missing_secret(&shown, body.as_object().unwrap(), &DESTINATION_FIELDS, &SECRETS);
-        assert_eq!(missing(json!({"host": "b.example"})), Some("password"));
-        assert_eq!(missing(json!({"host": "a.example", "port": 587, "fallback": "c"})), None);
-        assert_eq!(missing(json!({"host": "b.example", "password": "p"})), None);
-        assert_eq!(
-            missing(json!({"kind": "ses", "region": "eu-west-1"})),
-            None,
-            "it has a secret of its own"
-        );
-    }
-
-    #[test]
-    fn a_file_that_is_no_json_object_is_a_usage_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("account.json");
-        std::fs::write(&path, "[1]").unwrap();
-        let settings = AccountSettingsArgs { json_file: Some(path), ..Default::default() };
-        assert!(matches!(settings.into_body(|| Ok(None)), Err(CommandFailure::Usage(_))));
-    }
-}
+mod tests;

@@ -3,7 +3,7 @@
 //! A password or token is read from a file, the environment or the terminal; on the command line it would
 //! appear in the list of processes. `--password` exists for those who accept that.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -16,7 +16,7 @@ use crate::cli::failure::CommandFailure;
 use crate::cli::input::read_input;
 use crate::cli::output::{CommandOutput, field, list};
 use crate::cli::pages::row;
-use crate::cli::secret_input::{ask_for_missing_secret, ask_password, read_grant};
+use crate::cli::secret_input::{ask_for_missing_secret, ask_password, read_grant, read_secret};
 
 /// The settings that decide where the secret of a mailbox is sent; changing one needs the secret again.
 const DESTINATION_FIELDS: [&str; 5] = ["host", "port", "tls", "ca_pem", "proxy"];
@@ -262,12 +262,6 @@ impl MailboxSettingsArgs {
         body.extend(settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         Ok(body)
     }
-}
-
-fn read_secret(path: &Path) -> Result<String, CommandFailure> {
-    let text = String::from_utf8(read_input(path)?)
-        .map_err(|_| CommandFailure::Usage(format!("{} is not UTF-8 text", path.display())))?;
-    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 fn render_list(output: CommandOutput, mailboxes: &Value) -> String {

@@ -9,6 +9,7 @@ mod compat;
 mod content;
 mod database;
 mod dispatch;
+mod egress;
 mod error;
 mod http;
 mod keys;
@@ -39,6 +40,7 @@ pub use clamd::ClamdSection;
 pub use content::{AttachmentsSection, SpoolSection, StorageSection};
 pub use database::DatabaseConfig;
 pub use dispatch::DispatchSection;
+pub use egress::EgressSection;
 pub use error::ConfigErrors;
 pub use http::{ForwardedHeader, HttpSection};
 pub use keys::ConfigSecret;
@@ -108,6 +110,8 @@ pub struct ServerConfig {
     pub tls: TlsSection,
     /// `[smtp]`
     pub smtp: SmtpSection,
+    /// `[egress]`
+    pub egress: EgressSection,
     /// `[clamd]`
     pub clamd: ClamdSection,
     /// `[reception]`
@@ -203,6 +207,7 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
     let tls = TlsSection::read(layers);
     let shared = tls.as_ref().and_then(|tls| tls.certificate.clone());
     let smtp = SmtpSection::read(layers, shared.as_ref());
+    let egress = EgressSection::read(layers);
     let clamd = ClamdSection::read(layers);
     let reception = ReceptionSection::read(layers);
     if let (Some(http), Some(None)) = (&http, tls.as_ref().map(|tls| &tls.certificate))
@@ -239,6 +244,7 @@ fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
         retention: retention?,
         tls: tls?,
         smtp: smtp?,
+        egress: egress?,
         clamd: clamd?,
         reception: reception?,
         log: log?,

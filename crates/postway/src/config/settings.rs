@@ -146,6 +146,8 @@ pub const SETTINGS: &[ConfigSetting] = &[
     ),
     setting("smtp.max_recipients", "POSTWAY_SMTP_MAX_RECIPIENTS", SettingKind::Integer),
     setting("smtp.ehlo_name", "POSTWAY_SMTP_EHLO_NAME", SettingKind::Text),
+    setting("egress.notification_proxy", "POSTWAY_EGRESS_NOTIFICATION_PROXY", SettingKind::Url),
+    setting("egress.names_resolved_by", "POSTWAY_EGRESS_NAMES_RESOLVED_BY", SettingKind::Text),
     setting("clamd.address", "POSTWAY_CLAMD_ADDRESS", SettingKind::Text),
     setting("clamd.timeout_seconds", "POSTWAY_CLAMD_TIMEOUT_SECONDS", SettingKind::Integer),
     setting("clamd.max_bytes", "POSTWAY_CLAMD_MAX_BYTES", SettingKind::Integer),

@@ -76,7 +76,7 @@ pub fn build(
     let OpenListeners { clock, secret_key, depot, .. } = listeners;
     let OpenedStore { store, membership, .. } = opened;
     let allowed = config.allow_private_targets.iter().map(|cidr| (cidr.address, cidr.prefix));
-    let guard = Arc::new(AddressGuard::new(allowed.collect()));
+    let guard = Arc::new(config.egress.guard(AddressGuard::new(allowed.collect())));
     let tokens = OAuthTokens::new(store.clone(), clock.clone(), secret_key.clone(), guard.clone());
     let imap = || ImapSource::new(secret_key.clone(), guard.clone()).with_tokens(tokens.clone());
     let door = Door::new(DoorParts {
@@ -94,7 +94,7 @@ pub fn build(
     let notifier = Notifier::new(NotifierParts {
         store: store.clone(),
         depot: depot.clone(),
-        http: subscriber_http(&guard),
+        http: subscriber_http(config, &guard),
         clock: clock.clone(),
         secret_key: secret_key.clone(),
         node: Arc::new(NodeDuties(membership.clone())),
@@ -143,7 +143,7 @@ pub fn build(
         probe: Arc::new(OutgoingProbe {
             prober,
             guard: guard.clone(),
-            http: subscriber_http(&guard),
+            http: subscriber_http(config, &guard),
             clock: clock.clone(),
             secret_key: secret_key.clone(),
         }),
@@ -187,8 +187,12 @@ fn open_spool(config: &ServerConfig, door: &Arc<Door>) -> anyhow::Result<Option<
 }
 
 /// The HTTP client that calls subscribers.
-fn subscriber_http(guard: &Arc<AddressGuard>) -> HttpClient {
-    let settings = HttpSettings { connect_timeout: NOTIFY_CONNECT_TIMEOUT, ..HttpSettings::default() };
+fn subscriber_http(config: &ServerConfig, guard: &Arc<AddressGuard>) -> HttpClient {
+    let settings = HttpSettings {
+        connect_timeout: NOTIFY_CONNECT_TIMEOUT,
+        egress: config.egress.notification_path(),
+        ..HttpSettings::default()
+    };
     HttpClient::new(guard.clone(), settings)
 }
 

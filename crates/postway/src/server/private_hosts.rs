@@ -72,6 +72,9 @@ fn stored_hosts(accounts: &[Account], mailboxes: &[WatchedMailbox]) -> BTreeMap<
     let host_of = |url: &str| Url::parse(url).ok()?.host_str().map(str::to_owned);
     for account in accounts {
         let used_by = format!("account {}/{}", account.tenant, account.id);
+        if let Some(proxy) = &account.settings.proxy {
+            note(host_of(&proxy.url), used_by.clone());
+        }
         note(account.settings.host.clone(), used_by.clone());
         note(account.settings.ses.endpoint.as_deref().and_then(host_of), used_by.clone());
         note(account.settings.provider.base_url.as_deref().and_then(host_of), used_by);

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use postway_dispatch::transport::RelayDialer;
 use postway_domain::{MessageUid, Time, liveness::ISOLATED_AFTER};
-use postway_net::{AddressGuard, NetError, NetStream};
+use postway_net::{AddressGuard, EgressPath, NetError, NetStream};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf},
     sync::mpsc,
@@ -66,6 +66,7 @@ impl std::fmt::Debug for SimulatedNetwork {
 impl RelayDialer for SimulatedNetwork {
     async fn dial(
         &self,
+        _: &EgressPath,
         host: &str,
         port: u16,
         deadline: Instant,

@@ -74,11 +74,33 @@ impl Session {
             action = *inner;
         }
         let number = self.shared.ledger().dots;
+        if self.is_lmtp && matches!(action, SinkAction::Proceed) {
+            return self.answer_each(unrecorded).await;
+        }
         let effect = self.perform(action, &format!("250 2.0.0 Ok: queued as SINK{number}")).await?;
         // The ledger is written before the reply is flushed: who has heard 250 will find the mail here.
         if effect == Effect::Done {
             self.record(&mut unrecorded);
         }
+        Ok(())
+    }
+
+    /// Gives an answer for each recipient, as LMTP has it. The ledger gets the mail with those that were taken.
+    async fn answer_each(&mut self, mail: Option<ReceivedMail>) -> io::Result<()> {
+        let Some(mail) = mail else { return Ok(()) };
+        let mut taken = Vec::new();
+        for recipient in mail.recipients.clone() {
+            let usual = format!("250 2.0.0 <{recipient}> Saved");
+            let answered = self.answer(SinkVerb::Answer, &recipient, &[], &usual).await;
+            if answered.as_ref().is_ok_and(|effect| *effect == Effect::Done) {
+                taken.push(recipient);
+            }
+            if answered.is_err() {
+                self.shared.note(|ledger| ledger.mails.push(ReceivedMail { recipients: taken, ..mail }));
+                return answered.map(|_| ());
+            }
+        }
+        self.shared.note(|ledger| ledger.mails.push(ReceivedMail { recipients: taken, ..mail }));
         Ok(())
     }
 

@@ -27,7 +27,7 @@ use crate::{
         request_id::RequestId,
         resource::{change_versioned, check_version},
     },
-    setting::secret_destination::SecretDestination,
+    setting::{proxy::names_user, secret_destination::SecretDestination},
     state::SharedState,
 };
 
@@ -103,7 +103,7 @@ fn exposed(
     // A removed grant takes its secrets along, and a new one replaces what was there.
     let stays = before.oauth.is_some() == settings.oauth.is_some();
     let login = login.filter(|_| current.secret.is_some() && secrets.login.is_none() && stays);
-    let keeps_proxy = edit::names_proxy_user(before) && secrets.proxy_password == SecretChange::Keep;
+    let keeps_proxy = names_user(before.proxy.as_deref()) && secrets.proxy_password == SecretChange::Keep;
     let login = login.map(|name| {
         SecretDestination::check(
             &SecretDestination::of_mailbox(before),
@@ -113,8 +113,8 @@ fn exposed(
     });
     let proxy = keeps_proxy.then(|| {
         SecretDestination::check(
-            &SecretDestination::of_proxy(before),
-            &SecretDestination::of_proxy(settings),
+            &SecretDestination::of_proxy(before.proxy.as_deref()),
+            &SecretDestination::of_proxy(settings.proxy.as_deref()),
             "proxy_password",
         )
     });

@@ -2,28 +2,28 @@
 
 use postway_domain::{
     EmailAddress,
+    egress::{PROXY_CHARS_MAX, PROXY_PASSWORD_BYTES_MAX},
     mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, WatchStart},
     message::OnDoubt,
 };
 use serde_json::{Map, Value};
-use url::Url;
 
 use super::secret::{MailboxSecretsEdit, SecretChange};
 use crate::{
     http::{error::FieldError, json_fields::JsonFieldReader},
     outgoing::account::value::ca_pem,
-    setting::oauth::{self, OAuthSecretsEdit},
+    setting::{
+        oauth::{self, OAuthSecretsEdit},
+        proxy::{names_user, wrong_proxy},
+    },
 };
 
 const HOST_BYTES_MAX: usize = 253;
 const USERNAME_CHARS_MAX: usize = 320;
 const FOLDER_CHARS_MAX: usize = 255;
 const DESCRIPTION_CHARS_MAX: usize = 500;
-const PROXY_CHARS_MAX: usize = 600;
 /// Tokens of large identity providers have several thousand bytes.
 const SECRET_BYTES_MAX: usize = 16 * 1024;
-/// The longest password that SOCKS5 can carry.
-const PROXY_PASSWORD_BYTES_MAX: usize = 255;
 
 /// The result of an edit.
 #[derive(Debug)]
@@ -356,7 +356,7 @@ fn proxy(fields: &mut JsonFieldReader<'_>, settings: &mut MailboxSettings) -> Se
             fields.refuse("proxy", message);
         }
     }
-    let has_name = names_proxy_user(settings);
+    let has_name = names_user(settings.proxy.as_deref());
     match password {
         Some(_) if !has_name => {
             fields.refuse("proxy_password", "needs a proxy with a user name: socks5://user@host:port");
@@ -366,25 +366,6 @@ fn proxy(fields: &mut JsonFieldReader<'_>, settings: &mut MailboxSettings) -> Se
         None if removes || !has_name => SecretChange::Remove,
         None => SecretChange::Keep,
     }
-}
-
-/// Whether the proxy has a user name, so that it can have a password.
-pub(super) fn names_proxy_user(settings: &MailboxSettings) -> bool {
-    let url = settings.proxy.as_deref().and_then(|proxy| Url::parse(proxy).ok());
-    url.is_some_and(|url| !url.username().is_empty())
-}
-
-/// The fault of a proxy's URL.
-fn wrong_proxy(proxy: &str) -> Option<&'static str> {
-    let form =
-        "must be socks5://host:port or http://host:port, with user@ before the host where it is needed";
-    let Ok(url) = Url::parse(proxy) else { return Some(form) };
-    let is_bare = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
-    let has_host = url.host_str().is_some_and(|host| !host.is_empty());
-    if !matches!(url.scheme(), "socks5" | "socks5h" | "http") || !is_bare || !has_host {
-        return Some(form);
-    }
-    url.password().map(|_| "must not hold a password: give it as proxy_password, which is stored encrypted")
 }
 
 #[cfg(test)]

@@ -17,13 +17,12 @@ use std::collections::HashMap;
 use axum::{Json, extract::State, http::StatusCode};
 use postway_domain::{TenantId, WatchedMailbox, id::MailboxId, mailbox::MailboxSettings};
 use postway_store::record::{ChangeResult, DirectoryChange, MailboxKey, MailboxState};
-use url::{Host, Url};
 
 pub(crate) use self::view::{MailboxList, MailboxView};
 use crate::{
     auth::{CallerActor, Manager, Reader},
     http::{error::ApiError, pagination::ListPart, request_id::RequestId, resource::path_parameter},
-    setting::{callback_url, oauth},
+    setting::{callback_url, oauth, proxy::proxy_host},
     state::{AppState, SharedState},
 };
 
@@ -100,13 +99,6 @@ async fn check_addresses(
         }
         None => Ok(()),
     }
-}
-
-/// The host of a proxy's URL, in whatever spelling. `url` itself normalises only hosts of web URLs.
-fn proxy_host(proxy: &str) -> Option<String> {
-    let url = Url::parse(proxy).ok()?;
-    let host = url.host_str()?;
-    Host::parse(host).map_or_else(|_| Some(host.to_owned()), |host| Some(host.to_string()))
 }
 
 /// List mailboxes

@@ -93,6 +93,11 @@ pub(crate) struct MessageSchema {
     metadata: Option<Value>,
     /// What to do if the relay's final answer is lost: `resend` (default, may deliver twice) or `hold`.
     on_doubt: Option<String>,
+    /// The reports to ask the relay for, if it offers DSN, as parameters of SMTP (RFC 3461): `NOTIFY` with
+    /// `NEVER` or a list of `SUCCESS`, `FAILURE` and `DELAY`, and optionally `RET` with `FULL` or `HDRS`. The
+    /// account's setting applies when absent.
+    #[schema(example = "NOTIFY=SUCCESS,FAILURE RET=HDRS")]
+    dsn: Option<String>,
     /// A newer message with the same key cancels this one if it has not been sent yet.
     collapse_key: Option<String>,
     /// A reference of your own.

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::{
     AccountView, NamedAccount, check_fallback, check_target,
     edit::{self, AccountEdit, AccountSecretEdit},
-    find, key_of,
+    egress, find, key_of,
     schema::AccountRequest,
     seal,
     view::is_suspended,
@@ -35,8 +35,8 @@ use crate::{
 
 /// Change an account
 ///
-/// Changes the given fields and leaves the others. A change of host, port, region, endpoint or base_url, and
-/// any reduction of TLS protection, requires the password or key again. With `version`, the change is made
+/// Changes the given fields and leaves the others. A change of host, port, region, endpoint, base_url or proxy,
+/// and any reduction of TLS protection, requires the password or key again. With `version`, the change is made
 /// only if the account still has that version; 409 otherwise.
 #[utoipa::path(
     patch,
@@ -107,9 +107,11 @@ pub(crate) async fn update(
         };
         let shown = AccountView::new(&current, is_suspended(app, &current).await?);
         let shown = serde_json::to_value(shown).map_err(ApiError::internal)?;
-        let AccountEdit { mut settings, secret, grant } =
+        let AccountEdit { mut settings, secret, grant, proxy } =
             edit::edit(base, body, Some(&shown), now).map_err(ApiError::invalid)?;
         check_target(app, &caller.actor, Some(&current.settings), &mut settings)?;
+        let is_named = !replace || body.contains_key("source_address");
+        egress::check_source(&caller.actor, Some(&current.settings), &mut settings, is_named)?;
         let kept = match &current.settings.oauth {
             // The secrets of a grant are removed with it.
             Some(_) if settings.oauth.is_none() => None,
@@ -125,6 +127,7 @@ pub(crate) async fn update(
         }
         check_fallback(app, tenant, id, &settings).await?;
         let expected_version = current.version;
+        egress::seal_password(app, (tenant, id), &mut settings, proxy, Some(&current))?;
         let secret = seal(app, tenant, id, (&mut settings, secret, grant), Some(&current))?;
         let version = expected_version + 1;
         let account = Account { settings, secret, version, updated_at: now, ..current };

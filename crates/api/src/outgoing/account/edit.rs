@@ -5,8 +5,11 @@ use postway_domain::{
 };
 use serde_json::{Map, Value};
 
-use super::value::{
-    ca_pem, destinations, fallback, flag, kind, limits, number, on_doubt, secret, text, warm_up,
+use super::{
+    egress::{self, AccountProxyEdit},
+    value::{
+        ca_pem, destinations, dsn, fallback, flag, kind, limits, number, on_doubt, secret, text, warm_up,
+    },
 };
 use crate::{
     http::error::FieldError,
@@ -19,6 +22,7 @@ pub(super) struct AccountEdit {
     pub(super) settings: AccountSettings,
     pub(super) secret: AccountSecretEdit,
     pub(super) grant: OAuthSecretsEdit,
+    pub(super) proxy: AccountProxyEdit,
 }
 
 /// The change to the stored secret: the password of a relay, the secret half of an AWS key, or the key of an
@@ -58,6 +62,10 @@ pub(super) fn defaults(body: &Map<String, Value>, current: Option<AccountKind>) 
         AccountKind::Smtp => {
             AccountSettings { kind, tls: RelayTlsMode::default(), retry: RetryPolicy::smtp(), ..sandbox }
         }
+        // Such a server is near, and often offers no TLS.
+        AccountKind::Lmtp => {
+            AccountSettings { kind, tls: RelayTlsMode::Opportunistic, retry: RetryPolicy::smtp(), ..sandbox }
+        }
     }
 }
 
@@ -69,8 +77,12 @@ pub(super) fn edit(
     shown: Option<&Value>,
     now: Time,
 ) -> Result<AccountEdit, Vec<FieldError>> {
-    let mut edited =
-        AccountEdit { settings: base, secret: AccountSecretEdit::Keep, grant: OAuthSecretsEdit::default() };
+    let mut edited = AccountEdit {
+        settings: base,
+        secret: AccountSecretEdit::Keep,
+        grant: OAuthSecretsEdit::default(),
+        proxy: AccountProxyEdit::default(),
+    };
     let mut wrong = Vec::new();
     // First, because the defaults of other fields depend on it.
     if let Some(Ok(kind)) = body.get("kind").map(kind) {
@@ -86,6 +98,7 @@ pub(super) fn edit(
             | "password_set"
             | "secret_access_key_set"
             | "api_key_set"
+            | "proxy_password_set"
             | "suspended" => match shown.and_then(|shown| shown.get(name)) == Some(value) {
                 true => Ok(()),
                 false => Err("cannot be set; leave it out".to_owned()),
@@ -115,6 +128,7 @@ pub(super) fn edit(
     {
         wrong.push(misfit);
     }
+    wrong.extend(egress::edit(&mut edited.settings, &mut edited.proxy, body));
     for (field, message) in edited.settings.check() {
         if !wrong.iter().any(|known| known.field == field) {
             wrong.push(FieldError::new(field, message));
@@ -188,7 +202,7 @@ fn fit_secret(
         (None, AccountSecretEdit::Keep | AccountSecretEdit::Remove) => *secret = AccountSecretEdit::Remove,
         (Some(_), AccountSecretEdit::Set(_)) => {}
         (Some(name), AccountSecretEdit::Keep | AccountSecretEdit::Remove)
-            if settings.kind == AccountKind::Smtp =>
+            if settings.kind.secret() == AccountSecret::Password =>
         {
             let before =
                 |field: &str| shown.filter(|_| same_kind).map_or(&Value::Null, |shown| &shown[field]);
@@ -221,6 +235,7 @@ fn set(edited: &mut AccountEdit, name: &str, value: &Value, now: Time) -> Result
         }
         "tls" => {
             settings.tls = match value {
+                Value::Null if settings.kind == AccountKind::Lmtp => RelayTlsMode::Opportunistic,
                 Value::Null => RelayTlsMode::default(),
                 value => serde_json::from_value(value.clone())
                     .map_err(|_| "must be starttls, implicit, none or opportunistic")?,
@@ -246,7 +261,7 @@ fn set(edited: &mut AccountEdit, name: &str, value: &Value, now: Time) -> Result
         "return_path" => settings.return_path = text(value)?,
         "retry" => {
             settings.retry = match value {
-                Value::Null if settings.kind == AccountKind::Smtp => RetryPolicy::smtp(),
+                Value::Null if settings.kind.secret() == AccountSecret::Password => RetryPolicy::smtp(),
                 Value::Null => RetryPolicy::api(),
                 value => serde_json::from_value(value.clone()).map_err(|error| {
                     format!("must be like {{\"delays_s\":[1,5,30],\"jitter\":0.25}}: {error}")
@@ -265,6 +280,9 @@ fn set(edited: &mut AccountEdit, name: &str, value: &Value, now: Time) -> Result
         "message_stream" => settings.provider.message_stream = text(value)?,
         "pec" => settings.pec = flag(value)?,
         "on_doubt" => settings.on_doubt = on_doubt(value)?,
+        "dsn" => settings.dsn = dsn(value)?,
+        // They depend on each other, and are read together.
+        "proxy" | "proxy_password" | "source_address" => {}
         _ => return Err("is not a field of an account".to_owned()),
     }
     Ok(())

@@ -3,6 +3,7 @@
 
 pub(crate) mod change;
 mod edit;
+mod egress;
 pub(crate) mod hook;
 pub(crate) mod pause;
 pub(crate) mod probe;
@@ -43,6 +44,7 @@ use crate::{
     setting::{
         callback_url,
         oauth::{self, OAuthSecretsEdit},
+        proxy::proxy_host,
     },
     state::{AppState, SharedState},
 };
@@ -128,7 +130,7 @@ async fn draft(app: &AppState, caller: &Caller, mut body: Map<String, Value>) ->
     let id = read_id(body.remove("id"));
     let now = app.clock.now();
     let edited = edit::edit(edit::defaults(&body, None), &body, None, now);
-    let (id, AccountEdit { mut settings, secret, grant }) = match (id, edited) {
+    let (id, AccountEdit { mut settings, secret, grant, proxy }) = match (id, edited) {
         (Ok(id), Ok(edited)) => (id, edited),
         (id, edited) => {
             let wrong = id.err().into_iter().chain(edited.err().into_iter().flatten());
@@ -136,8 +138,10 @@ async fn draft(app: &AppState, caller: &Caller, mut body: Map<String, Value>) ->
         }
     };
     check_target(app, &caller.actor, None, &mut settings)?;
+    egress::check_source(&caller.actor, None, &mut settings, body.contains_key("source_address"))?;
     check_fallback(app, &caller.tenant, &id, &settings).await?;
     let tenant = caller.tenant.clone();
+    egress::seal_password(app, (&tenant, &id), &mut settings, proxy, None)?;
     let secret = seal(app, &tenant, &id, (&mut settings, secret, grant), None)?;
     Ok(Account { tenant, id, settings, secret, version: 1, created_at: now, updated_at: now })
 }
@@ -162,6 +166,7 @@ fn check_target(
             && (&before.host, before.port) == (&settings.host, settings.port)
             && before.ses == settings.ses
             && before.provider == settings.provider
+            && before.proxy == settings.proxy
     };
     oauth::check_target(app, settings.oauth.as_ref())?;
     if before.is_some_and(same) {
@@ -177,8 +182,12 @@ fn check_target(
     if let Some(url) = &settings.provider.base_url {
         callback_url::check(app, "base_url", url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
     }
-    let named =
-        [("host", settings.host.clone()), ("endpoint", settings.ses.endpoint.as_deref().map(host_of))];
+    let proxy = settings.proxy.as_ref().and_then(|proxy| proxy_host(&proxy.url));
+    let named = [
+        ("host", settings.host.clone()),
+        ("endpoint", settings.ses.endpoint.as_deref().map(host_of)),
+        ("proxy", proxy),
+    ];
     callback_url::check_hosts(app, named)
 }
 

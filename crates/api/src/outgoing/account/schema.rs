@@ -14,7 +14,7 @@ pub(crate) struct AccountRequest {
     /// The id, unique in your tenant; required on creation, and fixed then.
     #[schema(example = "relay-1")]
     id: Option<String>,
-    /// `smtp` (default), `ses`, `sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`, `http`, or
+    /// `smtp` (default), `lmtp`, `ses`, `sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`, `http`, or
     /// `sandbox`, which captures mail instead of sending it.
     #[schema(nullable = false, example = "smtp")]
     kind: Option<String>,
@@ -77,6 +77,21 @@ pub(crate) struct AccountRequest {
     /// tenant's setting applies when absent.
     #[schema(example = "hold")]
     on_doubt: Option<String>,
+    /// A proxy that all its connections go through: `socks5://user@host:port` or `http://user@host:port`.
+    #[schema(example = "socks5://proxy.example.com:1080")]
+    proxy: Option<String>,
+    /// The proxy's password: encrypted at rest, never shown again. `null` removes it.
+    #[schema(write_only)]
+    proxy_password: Option<String>,
+    /// The address of the server that its connections leave from; only the admin key sets it. Every node needs
+    /// that address.
+    #[schema(example = "192.0.2.10")]
+    source_address: Option<String>,
+    /// The reports that it asks relays for, about mail whose sender has no wishes, as parameters of SMTP (RFC
+    /// 3461): `NOTIFY` with `NEVER` or a list of `SUCCESS`, `FAILURE` and `DELAY`, and optionally `RET` with
+    /// `FULL` or `HDRS`. For `smtp` and `lmtp`.
+    #[schema(example = "NOTIFY=SUCCESS,FAILURE RET=HDRS")]
+    dsn: Option<String>,
     /// How much it may send; 0 means no limit. `PATCH` keeps absent limits.
     limits: Option<LimitsRequest>,
     /// How its daily limit grows while it is new.

@@ -8,7 +8,7 @@ use axum::{Json, extract::State};
 use futures::future::try_join_all;
 use postway_domain::{
     Account, DkimKey, KnownRecipient, ProviderHook, Subscriber, Tenant, TenantId, User, WatchedMailbox,
-    oauth::OAuthState, secret::SealedSecret,
+    egress::ProxySetting, oauth::OAuthState, secret::SealedSecret,
 };
 use postway_store::{
     StoreError,
@@ -182,12 +182,22 @@ impl SecretRotation<'_> {
         Ok(())
     }
 
-    async fn account(&mut self, account: Account) -> Result<(), StoreError> {
+    async fn account(&mut self, mut account: Account) -> Result<(), StoreError> {
         let place = account.current_sealing_context();
-        let Some(secret) = self.renew(&place, account.secret.as_ref()) else { return Ok(()) };
+        let secret = self.renew(&place, account.secret.as_ref());
+        let proxy_place = ProxySetting::account_context(&account.tenant, &account.id);
+        let stored = account.settings.proxy.as_ref().and_then(|proxy| proxy.password.as_ref());
+        let proxy_password = self.renew(&proxy_place, stored);
+        if secret.is_none() && proxy_password.is_none() {
+            return Ok(());
+        }
+        if let (Some(proxy), Some(password)) = (&mut account.settings.proxy, proxy_password) {
+            proxy.password = Some(password);
+        }
         let (expected, entry) = (account.version, self.audit(&account.tenant, &place));
         let updated_at = self.app.clock.now();
-        let account = Account { secret: Some(secret), version: expected + 1, updated_at, ..account };
+        let secret = secret.or_else(|| account.secret.clone());
+        let account = Account { secret, version: expected + 1, updated_at, ..account };
         match self.app.store.change(DirectoryChange::UpdateAccount(account, expected), Some(entry)).await? {
             ChangeResult::Done => self.done.accounts += 1,
             _ => self.done.busy.push(place),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use postway_domain::{
     DkimKey, Subscriber, WatchedMailbox,
+    egress::ProxySetting,
     secret::{SealedSecret, SecretKey},
 };
 use postway_store::{Store, StoreError};
@@ -30,6 +31,8 @@ impl UnopenedSecrets {
         };
         for account in store.accounts(None).await? {
             look(account.current_sealing_context(), account.secret.as_ref());
+            let proxy = account.settings.proxy.as_ref().and_then(|proxy| proxy.password.as_ref());
+            look(ProxySetting::account_context(&account.tenant, &account.id), proxy);
         }
         for mailbox in store.mailboxes(None).await? {
             look(WatchedMailbox::sealing_context(&mailbox.tenant, &mailbox.id), mailbox.secret.as_ref());

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use postway_domain::{
     AccountId, AccountKind, AccountLimits, Time,
     destination::DestinationLimit,
+    dsn::{DsnError, DsnRequest},
     limit::{LimitBehavior, WarmUpPlan},
     message::OnDoubt,
 };
@@ -43,6 +44,13 @@ pub(super) fn on_doubt(value: &Value) -> Result<Option<OnDoubt>, String> {
     match text(value)?.as_deref() {
         None | Some("") => Ok(None),
         Some(word) => word.parse().map(Some).map_err(str::to_owned),
+    }
+}
+
+pub(super) fn dsn(value: &Value) -> Result<Option<DsnRequest>, String> {
+    match text(value)?.as_deref() {
+        None | Some("") => Ok(None),
+        Some(parameters) => parameters.parse().map(Some).map_err(|error: DsnError| error.to_string()),
     }
 }
 

@@ -1,10 +1,11 @@
 //! An account as JSON, without its secret.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use postway_domain::{
     Account, AccountKind, AccountLimits, LimitSpan, RelayTlsMode, Time, destination::DestinationLimit,
-    limit::LimitBehavior, message::OnDoubt, oauth::OAuthUse,
+    dsn::DsnRequest, limit::LimitBehavior, message::OnDoubt, oauth::OAuthUse,
+    provider_account::AccountSecret,
 };
 use postway_store::record::{LimitUse, OpenCircuit, SuspensionScope};
 use serde::Serialize;
@@ -21,7 +22,7 @@ pub(crate) struct AccountView {
     id: String,
     /// The tenant it belongs to.
     tenant: String,
-    /// `smtp`, `ses`, a provider (`sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`), `http` or
+    /// `smtp`, `lmtp`, `ses`, a provider (`sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`), `http` or
     /// `sandbox`.
     #[schema(value_type = String, example = "smtp")]
     kind: AccountKind,
@@ -71,6 +72,16 @@ pub(crate) struct AccountView {
     /// What to do with mail in doubt that does not say; null if the tenant decides.
     #[schema(value_type = Option<String>, example = "hold")]
     on_doubt: Option<OnDoubt>,
+    /// The proxy that its connections go through, without its password.
+    proxy: Option<String>,
+    /// Whether a password of the proxy is set; it is never shown.
+    proxy_password_set: bool,
+    /// The address of the server that its connections leave from.
+    #[schema(value_type = Option<String>)]
+    source_address: Option<IpAddr>,
+    /// The reports that it asks relays for, about mail whose sender has no wishes.
+    #[schema(value_type = Option<String>, example = "NOTIFY=SUCCESS,FAILURE RET=HDRS")]
+    dsn: Option<DsnRequest>,
     /// How much it may send; 0 means no limit.
     limits: AccountLimitsView,
     /// How its daily limit grows while it is new.
@@ -206,7 +217,7 @@ impl AccountView {
             tls: settings.tls,
             username: settings.username,
             password_set: account.secret.is_some()
-                && settings.kind == AccountKind::Smtp
+                && settings.kind.secret() == AccountSecret::Password
                 && settings.oauth.is_none(),
             oauth: settings
                 .oauth
@@ -228,6 +239,10 @@ impl AccountView {
             fallback: settings.fallback.map(|id| id.to_string()),
             pec: settings.pec,
             on_doubt: settings.on_doubt,
+            proxy_password_set: settings.proxy.as_ref().is_some_and(|proxy| proxy.password.is_some()),
+            proxy: settings.proxy.map(|proxy| proxy.url),
+            source_address: settings.source_address,
+            dsn: settings.dsn,
             limits: AccountLimitsView {
                 per_minute: limits.per_minute,
                 per_hour: limits.per_hour,

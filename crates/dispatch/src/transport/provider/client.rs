@@ -99,8 +99,14 @@ impl ProviderClient {
             timeout_code: TIMEOUT_CODE,
             extra_roots_pem: settings.extra_roots_pem.as_deref(),
             guard: &settings.guard,
+            egress: &settings.egress,
         })?;
         Ok(Self(Arc::new(ProviderClientParts { api, caller, credentials: settings.credentials, clock })))
+    }
+
+    /// The host and port calls go to, and the path that they take there, for people.
+    pub fn route(&self) -> String {
+        self.0.caller.route()
     }
 
     /// The host and port calls go to, for the records of attempts.

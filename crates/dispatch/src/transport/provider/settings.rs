@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use postway_domain::{AccountKind, SendFailure, provider_account::ProviderAccount};
-use postway_net::AddressGuard;
+use postway_net::{AddressGuard, EgressPath};
 use postway_oauth::TokenSource;
 use reqwest::Url;
 use secrecy::SecretString;
@@ -31,6 +31,8 @@ pub struct ProviderSettings {
     pub extra_roots_pem: Option<String>,
     /// The addresses that may be connected to; the default allows public ones.
     pub guard: Arc<AddressGuard>,
+    /// The path of the calls.
+    pub egress: EgressPath,
 }
 
 /// The credentials of calls. They are never printed.
@@ -61,6 +63,7 @@ impl ProviderSettings {
             timeouts: CallTimeouts::default(),
             extra_roots_pem: None,
             guard: Arc::default(),
+            egress: EgressPath::default(),
         }
     }
 
@@ -82,7 +85,7 @@ impl ProviderSettings {
             AccountKind::Graph => Box::new(GraphApi { mailbox: username()? }),
             AccountKind::Gmail => Box::new(GmailApi { mailbox: username()? }),
             AccountKind::Http => Box::new(GenericApi),
-            AccountKind::Smtp | AccountKind::Ses | AccountKind::Sandbox => {
+            AccountKind::Smtp | AccountKind::Lmtp | AccountKind::Ses | AccountKind::Sandbox => {
                 return Err(unusable_settings("the account is not one of a provider over HTTP"));
             }
         })

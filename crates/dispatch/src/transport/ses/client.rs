@@ -67,8 +67,14 @@ impl SesClient {
             timeout_code: "SES_TIMEOUT",
             extra_roots_pem: settings.extra_roots_pem.as_deref(),
             guard: &settings.guard,
+            egress: &settings.egress,
         })?;
         Ok(Self { inner: Arc::new(SesClientParts { caller, host, settings, clock }) })
+    }
+
+    /// The host and port calls go to, and the path that they take there, for people.
+    pub fn route(&self) -> String {
+        self.inner.caller.route()
     }
 
     /// The host and port calls go to, for the records of attempts.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use postway_domain::failure::SendFailure;
-use postway_net::AddressGuard;
+use postway_net::{AddressGuard, EgressPath};
 use reqwest::Url;
 
 use super::SesCredentials;
@@ -26,6 +26,8 @@ pub struct SesSettings {
     pub extra_roots_pem: Option<String>,
     /// The addresses that may be connected to; the default allows public ones.
     pub guard: Arc<AddressGuard>,
+    /// The path of the calls.
+    pub egress: EgressPath,
 }
 
 impl SesSettings {
@@ -39,6 +41,7 @@ impl SesSettings {
             timeouts: CallTimeouts::default(),
             extra_roots_pem: None,
             guard: Arc::default(),
+            egress: EgressPath::default(),
         }
     }
 

@@ -15,7 +15,7 @@ use super::{
     capability::RelayExtensions,
     dialogue::OpeningLog,
     handshake::{self, HandshakeMilestones},
-    settings::{RelayCredentials, SmtpDeadlines, SmtpSettings},
+    settings::{RelayCredentials, RelayProtocol, SmtpDeadlines, SmtpSettings},
     wire::{SmtpWire, UnaskedInput},
 };
 
@@ -41,6 +41,7 @@ pub struct SmtpConnection {
     /// What was said when it was opened.
     pub(super) opening: OpeningLog,
     pub(super) deadlines: SmtpDeadlines,
+    pub(super) protocol: RelayProtocol,
     pub(super) state: ConnectionState,
     pub(super) transactions: u64,
     pub(super) messages_sent: u64,
@@ -101,6 +102,7 @@ impl SmtpConnection {
             offered,
             opening: reached.opening.clone(),
             deadlines: settings.deadlines,
+            protocol: settings.protocol,
             state: ConnectionState::Ready,
             transactions: 0,
             messages_sent: 0,

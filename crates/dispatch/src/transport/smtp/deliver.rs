@@ -18,10 +18,7 @@ use super::{
     capability::RelayExtensions,
     connection::ConnectionState,
     dialogue::{MailTrail, describe, is_failed},
-    judge::{
-        bounded_reply, check_mail, closed_failure, is_connection_failure, judge_rcpt_reply, needs_smtputf8,
-    },
-    provider_id::provider_message_id,
+    judge::{check_mail, closed_failure, is_connection_failure, judge_rcpt_reply, needs_smtputf8},
     wire::UnaskedInput,
 };
 use crate::transport::{
@@ -336,7 +333,7 @@ impl SmtpConnection {
         &mut self,
         (body, scan, trace): (&[u8], BodyScan, Option<TraceContext>),
         gate: &mut dyn WireGate,
-        recipients: &[RecipientReply],
+        recipients: &mut [RecipientReply],
         trail: &mut MailTrail,
     ) -> DeliveryEnd {
         let after = std::mem::replace(&mut self.state, ConnectionState::Unusable);
@@ -380,32 +377,11 @@ impl SmtpConnection {
             Err(dot) => return DeliveryEnd::NotSent(dot.failure),
         }
         crash_point!("smtp_after_dot");
-        let reply = self.wire.reply(FailurePhase::Dot, deadline).await;
-        crash_point!("smtp_after_reply");
-        match &reply {
-            Ok(reply) => span.set("smtp.reply_code", || reply.code),
-            Err(failure) => span.fail(failure.code.clone()),
+        let end = self.read_answers((after, deadline), recipients, trail).await;
+        if let DeliveryEnd::NotSent(failure) | DeliveryEnd::InDoubt(failure) = &end {
+            span.fail(failure.code.clone());
         }
-        drop(span);
-        match reply {
-            Ok(reply) if reply.is_positive() => {
-                self.state = after;
-                self.messages_sent += 1;
-                DeliveryEnd::Accepted {
-                    provider_message_id: provider_message_id(&reply.text),
-                    reply: bounded_reply(reply),
-                }
-            }
-            Ok(reply) if reply.code >= 400 => {
-                if reply.code != 421 {
-                    self.state = ConnectionState::NeedsReset;
-                }
-                DeliveryEnd::NotSent(reply.into_failure(FailurePhase::Dot))
-            }
-            // 3xx is not a valid reply to the dot.
-            Ok(reply) => DeliveryEnd::InDoubt(reply.into_failure(FailurePhase::Dot)),
-            Err(failure) => DeliveryEnd::InDoubt(failure),
-        }
+        end
     }
 
     /// The refusal that a relay sent before it closed the connection in the middle of the body, if any.

@@ -6,15 +6,16 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use postway_net::{AddressGuard, NetError, NetStream, connect};
+use postway_net::{AddressGuard, EgressPath, NetError, NetStream, connect_through};
 use tokio::time::Instant;
 
 /// Opens connections to relays.
 #[async_trait]
 pub trait RelayDialer: fmt::Debug + Send + Sync {
-    /// Connects before `deadline`, to an address that the guard allows.
+    /// Connects before `deadline` by this path, to an address that the guard allows.
     async fn dial(
         &self,
+        egress: &EgressPath,
         host: &str,
         port: u16,
         deadline: Instant,
@@ -30,11 +31,12 @@ pub struct TcpDialer;
 impl RelayDialer for TcpDialer {
     async fn dial(
         &self,
+        egress: &EgressPath,
         host: &str,
         port: u16,
         deadline: Instant,
         guard: &AddressGuard,
     ) -> Result<NetStream, NetError> {
-        connect(host, port, deadline, guard).await.map(NetStream::Plain)
+        connect_through(egress, host, port, deadline, guard).await.map(NetStream::Plain)
     }
 }

@@ -99,6 +99,9 @@ pub(super) struct MailTrail {
     pub body: bool,
     /// Whether the final dot was written, or a part of it.
     pub dot: bool,
+    /// LMTP: the replies to RCPT, which those after the dot replace in the result, and the latter.
+    pub rcpt: Vec<RecipientReply>,
+    pub answers: Vec<RelayReply>,
 }
 
 impl MailTrail {
@@ -148,11 +151,15 @@ pub(super) fn describe(
             EnvelopeCommand::Rset => trail.rset.as_ref().map(ReplyText::of),
             EnvelopeCommand::Mail => trail.mail.as_ref().map(ReplyText::of),
             EnvelopeCommand::Data => trail.data.as_ref().map(ReplyText::of),
-            EnvelopeCommand::Rcpt(at) => match recipients.get(at) {
-                Some(RecipientReply::Accepted(reply)) => Some(ReplyText::of(reply)),
-                Some(RecipientReply::Refused(failure) | RecipientReply::Deferred(failure)) => {
-                    ReplyText::of_failure(failure)
+            EnvelopeCommand::Rcpt(at) => match trail.rcpt.get(at).or(recipients.get(at)) {
+                Some(RecipientReply::Accepted(reply) | RecipientReply::Taken(reply)) => {
+                    Some(ReplyText::of(reply))
                 }
+                Some(
+                    RecipientReply::Refused(failure)
+                    | RecipientReply::Deferred(failure)
+                    | RecipientReply::Doubtful(failure),
+                ) => ReplyText::of_failure(failure),
                 Some(RecipientReply::NotTried) | None => None,
             },
         };
@@ -171,12 +178,23 @@ pub(super) fn describe(
     if trail.dot {
         lines.push("C: .".to_owned());
     }
-    match (final_failure, end) {
+    lines.extend(trail.answers.iter().flat_map(|reply| ReplyText::of(reply).lines()));
+    let lost = recipients.iter().find_map(|reply| match reply {
+        RecipientReply::Doubtful(failure) => Some(failure),
+        RecipientReply::Accepted(_)
+        | RecipientReply::Taken(_)
+        | RecipientReply::Refused(_)
+        | RecipientReply::Deferred(_)
+        | RecipientReply::NotTried => None,
+    });
+    match (final_failure.or(lost), end) {
         (Some(failure), _) => match ReplyText::of_failure(failure) {
             Some(told) => lines.extend(told.lines()),
             None => lines.push(printable("-- ", &failure.message)),
         },
-        (None, DeliveryEnd::Accepted { reply, .. }) => lines.extend(ReplyText::of(reply).lines()),
+        (None, DeliveryEnd::Accepted { reply, .. }) if trail.answers.is_empty() => {
+            lines.extend(ReplyText::of(reply).lines())
+        }
         (None, _) => {}
     }
     bounded(lines)

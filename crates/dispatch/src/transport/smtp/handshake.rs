@@ -15,11 +15,13 @@ use postway_oauth::AccessToken;
 use secrecy::{ExposeSecret, zeroize::Zeroizing};
 use tokio::time::Instant;
 
+use crate::transport::RelayReply;
+
 use super::{
     bearer,
     capability::RelayExtensions,
     dialogue::OpeningLog,
-    settings::{RelayCredentials, SmtpSettings},
+    settings::{RelayCredentials, RelayProtocol, SmtpSettings},
     wire::SmtpWire,
 };
 
@@ -93,7 +95,7 @@ async fn connect_and_secure(
     let deadline = Instant::now() + settings.deadlines.connect;
     let stream = settings
         .dial
-        .dial(&settings.host, settings.port, deadline, &settings.guard)
+        .dial(&settings.egress, &settings.host, settings.port, deadline, &settings.guard)
         .await
         .map_err(|e| net_failure(FailurePhase::Connect, &e))?;
     reached.connected = Some(Instant::now());
@@ -176,12 +178,14 @@ async fn start_tls(
     Ok(SmtpWire::new(stream))
 }
 
-/// Sends EHLO, and HELO to relays that do not know it.
+/// Sends EHLO, and HELO to relays that do not know it; LHLO to a server that speaks LMTP.
 async fn send_ehlo(wire: &mut SmtpWire, settings: &SmtpSettings) -> Result<RelayExtensions, SendFailure> {
     let limit = settings.deadlines.command;
-    let reply = wire.command(FailurePhase::Greeting, &format!("EHLO {}", settings.ehlo_name), limit).await?;
+    let hello = format!("{} {}", settings.protocol.hello(), settings.ehlo_name);
+    let reply = wire.command(FailurePhase::Greeting, &hello, limit).await?;
     match reply.code {
         250 => Ok(RelayExtensions::read(&reply)),
+        500..=599 if settings.protocol == RelayProtocol::Lmtp => Err(not_lmtp(reply)),
         500..=599 => {
             let reply =
                 wire.command(FailurePhase::Greeting, &format!("HELO {}", settings.ehlo_name), limit).await?;
@@ -193,6 +197,18 @@ async fn send_ehlo(wire: &mut SmtpWire, settings: &SmtpSettings) -> Result<Relay
         }
         _ => Err(reply.into_failure(FailurePhase::Greeting)),
     }
+}
+
+/// The failure of a server that does not know LHLO: mail must not go to it as if it spoke LMTP.
+fn not_lmtp(reply: RelayReply) -> SendFailure {
+    let mut failure = reply.into_failure(FailurePhase::Greeting);
+    failure.category = FailureCategory::Configuration;
+    failure.severity = FailureSeverity::Account;
+    failure.message = format!(
+        "the server does not speak LMTP; use an smtp account, or its LMTP port ({})",
+        failure.message
+    );
+    failure
 }
 
 async fn authenticate(
@@ -267,7 +283,7 @@ pub(super) async fn send_auth_line(
     wire: &mut SmtpWire,
     parts: &[&str],
     limit: std::time::Duration,
-) -> Result<crate::transport::RelayReply, SendFailure> {
+) -> Result<RelayReply, SendFailure> {
     let deadline = Instant::now() + limit;
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let mut line = Zeroizing::new(Vec::with_capacity(length + 2));
@@ -314,6 +330,23 @@ fn net_failure(phase: FailurePhase, error: &NetError) -> SendFailure {
         ),
         NetError::Certificate { .. } => setup("tls_certificate"),
         NetError::TlsSetup(_) => setup("tls_setup"),
+        NetError::Source { .. } | NetError::SourceFamily { .. } => SendFailure::new(
+            "source_address",
+            FailureCategory::Configuration,
+            FailurePhase::Connect,
+            FailureSeverity::Account,
+            error.to_string(),
+        ),
+        // A proxy that refuses the credentials or the target, or a firewall here: waiting does not help.
+        NetError::Connect { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            SendFailure::new(
+                "connect_denied",
+                FailureCategory::Configuration,
+                FailurePhase::Connect,
+                FailureSeverity::Account,
+                error.to_string(),
+            )
+        }
         NetError::Connect { .. } | NetError::Timeout { .. } | NetError::Handshake { .. } => {
             SendFailure::io(phase, error.kind(), error.to_string())
         }

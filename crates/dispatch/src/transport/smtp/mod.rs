@@ -1,4 +1,4 @@
-//! The SMTP client: delivers mail to one relay over a connection that is used again and again.
+//! The SMTP and LMTP client: delivers mail to one relay over a connection that is used again and again.
 //!
 //! It is our own because three things matter here that no available client gives together: the reply to each
 //! recipient, the queue id in the reply to the final dot, and control over the moment at which that dot is
@@ -24,6 +24,9 @@
 //! | a well-formed refusal of the dot | not sent |
 //! | any byte of the dot written, no well-formed reply | in doubt |
 //!
+//! With LMTP (RFC 2033) there is a reply for each accepted recipient after the dot. Each of them decides about
+//! its recipient alone; if the connection dies among them, those without a reply are in doubt.
+//!
 //! # Promises
 //!
 //! - Replies never shift: an unexpected reply, or one too many, makes the connection unusable.
@@ -43,6 +46,7 @@
 //! | `capability` | the extensions that EHLO offered |
 //! | `connection` | the life of a connection: open, reuse, quit |
 //! | `deliver` | one mail transaction |
+//! | `answers` | the replies after the dot: one, or one for each recipient |
 //! | `dialogue` | what both sides said, if the attempt failed |
 //! | `judge` | the decisions of a transaction that need no connection |
 //! | `body` | dot-stuffing, and the refusal of bare line ends |
@@ -50,6 +54,7 @@
 //! | `reply` | the reply parser |
 //! | `provider_id` | the relay's id for the mail, read from its reply to the dot |
 
+mod answers;
 mod bearer;
 mod body;
 mod capability;
@@ -69,4 +74,4 @@ pub use connection::SmtpConnection;
 pub use dial::{RelayDialer, TcpDialer};
 pub(crate) use dialogue::hide_addresses;
 pub use handshake::HandshakeMilestones;
-pub use settings::{RelayCredentials, SmtpDeadlines, SmtpSettings};
+pub use settings::{RelayCredentials, RelayProtocol, SmtpDeadlines, SmtpSettings};

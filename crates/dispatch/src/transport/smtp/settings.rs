@@ -3,11 +3,31 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 pub use postway_domain::RelayTlsMode;
-use postway_net::AddressGuard;
+use postway_net::{AddressGuard, EgressPath};
 use postway_oauth::TokenSource;
 use secrecy::SecretString;
 
 use super::dial::{RelayDialer, TcpDialer};
+
+/// The protocol that a server speaks. They differ in the greeting and in what follows the final dot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RelayProtocol {
+    /// SMTP (RFC 5321): one reply to the dot, for all recipients.
+    #[default]
+    Smtp,
+    /// LMTP (RFC 2033): a reply for each accepted recipient.
+    Lmtp,
+}
+
+impl RelayProtocol {
+    /// The command that opens a session and asks for the extensions.
+    pub(super) fn hello(self) -> &'static str {
+        match self {
+            Self::Smtp => "EHLO",
+            Self::Lmtp => "LHLO",
+        }
+    }
+}
 
 /// Everything needed to open a connection to a relay.
 #[derive(Debug, Clone)]
@@ -16,6 +36,8 @@ pub struct SmtpSettings {
     pub host: String,
     /// TCP port.
     pub port: u16,
+    /// What the server speaks.
+    pub protocol: RelayProtocol,
     /// How the connection is protected.
     pub tls: RelayTlsMode,
     /// The credentials; without them the client does not sign in.
@@ -30,6 +52,8 @@ pub struct SmtpSettings {
     pub extra_roots_pem: Option<String>,
     /// The addresses that may be connected to; the default allows public ones.
     pub guard: Arc<AddressGuard>,
+    /// The path of the connection.
+    pub egress: EgressPath,
     /// Opens the connection.
     pub dial: Arc<dyn RelayDialer>,
 }
@@ -40,6 +64,7 @@ impl SmtpSettings {
         Self {
             host: host.into(),
             port,
+            protocol: RelayProtocol::default(),
             tls,
             credentials: None,
             allow_plaintext_auth: false,
@@ -47,6 +72,7 @@ impl SmtpSettings {
             deadlines: SmtpDeadlines::default(),
             extra_roots_pem: None,
             guard: Arc::default(),
+            egress: EgressPath::default(),
             dial: Arc::new(TcpDialer),
         }
     }

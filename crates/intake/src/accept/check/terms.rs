@@ -2,6 +2,7 @@
 
 use postway_domain::{
     ClientId, MessagePriority, Time,
+    dsn::DsnRequest,
     id::BatchCode,
     message::OnDoubt,
     spoken_time::{SPOKEN_FORMS, spoken_time},
@@ -32,6 +33,8 @@ pub(crate) struct MessageTerms {
     pub expires_at: Option<Time>,
     /// What to do in doubt, if the message says so itself.
     pub on_doubt: Option<OnDoubt>,
+    /// The reports that the message asks relays for.
+    pub dsn: Option<DsnRequest>,
     pub tags: Vec<String>,
     pub metadata: Option<String>,
     pub external_id: Option<String>,
@@ -53,6 +56,7 @@ pub(crate) fn terms(
     let batch = request.batch.as_ref().and_then(|code| errors.take("batch", code.parse()));
     let priority = request.priority.as_ref().and_then(|given| errors.take("priority", priority(given)));
     let on_doubt = request.on_doubt.as_ref().and_then(|word| errors.take("on_doubt", word.parse()));
+    let dsn = request.dsn.as_ref().and_then(|parameters| errors.take("dsn", parameters.parse()));
     let metadata = request.metadata.and_then(|json| errors.take("metadata", metadata(json.get(), limits)));
     let (send_at, expires_at) = times(request, limits, (now, spoken), errors);
     MessageTerms {
@@ -62,6 +66,7 @@ pub(crate) fn terms(
         send_at,
         expires_at,
         on_doubt,
+        dsn,
         tags: tags(request, limits, errors),
         metadata: metadata.flatten(),
         external_id: label(

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use postway_domain::{
     EmailAddress, EventKind, Lane, MessageState, MessageUid, RecipientId, TenantId, Time,
     destination_room::destination_group,
+    dsn::DsnWishes,
     message::{OnDoubt, TransitionInput, transition},
     verp::{self, VerpKey},
 };
@@ -297,7 +298,7 @@ pub(crate) fn assemble(
             raw: StoredBody::Inline(Bytes::from(composed.bytes)),
             payload: Some(StoredBody::Inline(origin.payload)),
             sensitive: mail.sensitive,
-            dsn: None,
+            dsn: terms.dsn.map(DsnWishes::of_request),
         },
         events,
         batch_key: None,

@@ -74,6 +74,8 @@ pub(crate) struct MessageInput<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub on_doubt: Option<JsonText<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub dsn: Option<JsonText<'a>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub external_id: Option<JsonText<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub template: Option<JsonObject<TemplateInput<'a>>>,

@@ -222,8 +222,9 @@ fn mend(kind: &str, step: &str) -> &'static str {
 
 /// Whether accounts of this kind call a provider, so that they have neither host nor port.
 fn is_provider(kind: &str) -> bool {
-    let has_none =
-        |kind: AccountKind| !matches!(kind, AccountKind::Smtp | AccountKind::Ses | AccountKind::Sandbox);
+    let has_none = |kind: AccountKind| {
+        !matches!(kind, AccountKind::Smtp | AccountKind::Lmtp | AccountKind::Ses | AccountKind::Sandbox)
+    };
     AccountKind::from_word(kind).is_some_and(has_none)
 }
 
