@@ -21,6 +21,7 @@ pub mod collapse;
 pub mod dedup;
 pub mod destinations;
 pub mod dkim;
+pub mod domain_reports;
 pub mod erase;
 pub mod fan_out;
 pub mod fates;

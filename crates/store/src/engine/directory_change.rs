@@ -146,6 +146,7 @@ pub(crate) async fn change(
             scoped_suppressions::forget(session, *now).await?;
             sessions::forget(session, *now).await?;
             bulk_actions::forget(session, *now).await?;
+            inbound::domain_reports::forget(session, *now).await?;
             quotas::forget(session, QuotaDay::of(*now)).await?;
             user_sessions::forget(session, *now).await?;
             links::forget(session, *now).await?

@@ -4,6 +4,7 @@
 //! once if its callers can have many.
 
 mod bulk_action;
+mod domain_report;
 mod hook;
 mod inbound;
 mod node;
@@ -25,6 +26,7 @@ use postway_domain::{
 };
 
 pub use bulk_action::BulkActionStore;
+pub use domain_report::DomainReportStore;
 pub use hook::HookStore;
 pub use inbound::InboundStore;
 pub use node::NodeStore;
@@ -453,6 +455,7 @@ pub trait Store:
     + StreamStore
     + RouteStore
     + BulkActionStore
+    + DomainReportStore
     + PeopleStore
     + OperationStore
 {
@@ -474,6 +477,7 @@ impl<T> Store for T where
         + StreamStore
         + RouteStore
         + BulkActionStore
+        + DomainReportStore
         + PeopleStore
         + OperationStore
 {

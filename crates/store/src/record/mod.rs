@@ -7,6 +7,7 @@ mod change;
 mod claim;
 mod directory;
 mod disk_space;
+mod domain_report;
 mod finding;
 mod hook;
 mod inbound;
@@ -36,6 +37,10 @@ pub use directory::{
     SuspensionScope,
 };
 pub use disk_space::StoreSpace;
+pub use domain_report::{
+    DomainReportDay, DomainReportPlace, DomainReportQuestion, DomainReportSource, DomainReportView,
+    NewDomainReport, ReportedDomain,
+};
 pub(crate) use finding::FindingOrigin;
 pub use finding::MessageFinding;
 pub use hook::{

@@ -6,6 +6,7 @@ mod blobs;
 mod bulk_actions;
 mod catalogue;
 mod directory;
+mod domain_reports;
 mod hooks;
 mod inbound;
 mod people;

@@ -404,6 +404,7 @@ impl MemoryTables {
                 directory.suppressions.retain(|_, one| one.expires_at.is_none_or(|at| at > now));
                 directory.scoped.forget(now);
                 directory.bulk.forget(now);
+                self.domain_reports.forget(now);
                 directory.people.forget(now);
                 directory.ended_sessions.retain(|_, ends_at| *ends_at > now);
                 let oldest = QuotaDay(QuotaDay::of(now).0 - quotas::DAYS_KEPT);
@@ -483,6 +484,7 @@ impl MemoryTables {
         directory.quotas.retain(|(of, _), _| of != tenant);
         self.catalogue.forget_tenant(tenant);
         self.inbound.forget_tenant(tenant);
+        self.domain_reports.forget_tenant(tenant);
         self.hooks.forget_tenant(tenant);
         self.reports.forget_tenant(tenant);
         ChangeResult::Already

@@ -15,6 +15,7 @@ mod admin;
 mod bulk_actions;
 mod claim;
 mod content;
+mod domain_reports;
 mod findings;
 mod hooks;
 mod inbound;

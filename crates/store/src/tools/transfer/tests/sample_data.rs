@@ -13,7 +13,7 @@ use postway_domain::{
 use super::{inbound_data, reporting_data};
 use crate::{
     conformance::{
-        Shared, bulk, hooks, keys, limits, oauth, people, preparation, recipients, routes,
+        Shared, bulk, domain_reports, hooks, keys, limits, oauth, people, preparation, recipients, routes,
         sample::{self, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
         stage, streams,
         suppress::suppression,
@@ -250,6 +250,7 @@ async fn manage(store: &Shared) {
     ] {
         stage::direct(store, change).await;
     }
+    domain_reports::bring(store, 70, vec![domain_reports::report(1)]).await;
     let batch = ProviderEventBatch {
         key: sample::key(TENANT, OTHER_ACCOUNT),
         provider: HookProvider::Ses,
@@ -278,6 +279,8 @@ async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
         format!("{:?}", store.routes(tenant).await.unwrap()),
         format!("{:?}", store.bulk_actions(tenant, None, 99).await.unwrap()),
         format!("{:?}", store.domain_checks(tenant, 99).await.unwrap()),
+        format!("{:?}", store.domain_reports(tenant, "example.com", None, 99).await.unwrap()),
+        format!("{:?}", store.domain_report_sources(&domain_reports::every_day()).await.unwrap()),
         format!("{:?}", store.scoped_suppressions(&own, None, 99).await.unwrap()),
         format!("{:?}", store.scoped_suppressions(&installation, None, 99).await.unwrap()),
         format!("{:?}", store.audit(Some(tenant), None, 99).await.unwrap()),
