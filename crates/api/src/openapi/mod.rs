@@ -142,6 +142,8 @@ pub(crate) fn routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(domain::list))
         .routes(routes!(domain::check))
         .routes(routes!(domain::delete))
+        .routes(routes!(domain::report::list))
+        .routes(routes!(domain::report::summary))
         .routes(routes!(account::create, account::list))
         .routes(routes!(account::show, account::change::patch, account::change::put, account::delete))
         .routes(routes!(account::pause::suspend))

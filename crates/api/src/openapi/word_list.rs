@@ -104,7 +104,7 @@ fn lists() -> Vec<WordList> {
             used_by: &["listAccountHookEvents?status", "ReportedEvent.status"],
         },
         list(
-            &["bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"],
+            &["bounce", "delay", "success", "complaint", "pec", "auto_reply", "domain_report", "ordinary"],
             &["listInbound?kind", "InboundReplayRequest.kind", "InboundSummary.kind"],
         ),
         list(
@@ -166,7 +166,7 @@ fn lists() -> Vec<WordList> {
         ),
         list(&["password", "xoauth2"], &["MailboxRequest.auth", "Mailbox.auth"]),
         list(
-            &["forward", "bounces", "pec", "events"],
+            &["forward", "bounces", "pec", "events", "domain_reports"],
             &["MailboxRequest.roles", "MailboxRequest.role", "Mailbox.roles"],
         ),
         list(&["settings", "connect", "tls", "login", "folder", "mail"], &["MailboxTestStep.step"]),

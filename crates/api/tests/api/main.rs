@@ -14,6 +14,7 @@ mod content;
 mod dkim;
 mod document;
 mod domain;
+mod domain_reports;
 mod feed;
 mod find;
 mod forget;

@@ -170,6 +170,13 @@ Examples:
   postway doctor --json               for programs
   postway doctor domain example.com   SPF, DKIM, DMARC and MX of a domain";
 
+/// `postway domains`.
+pub const DOMAINS: &str = "Examples:
+  postway domains list
+  postway domains check example.com
+  postway domains summary example.com --days 90   who sends in its name; unknown senders first
+  postway domains reports example.com --limit 20";
+
 /// `postway events`.
 pub const EVENTS: &str = "Examples:
   postway events --limit 20

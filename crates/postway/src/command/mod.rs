@@ -21,6 +21,7 @@ mod dead_letters;
 mod dev;
 mod dkim;
 mod doctor;
+mod domains;
 mod events;
 mod examples;
 mod history;
@@ -129,6 +130,9 @@ enum PostwayCommand {
     /// Create, list, show, suspend, activate and delete keys that sign the mail of a domain
     #[command(subcommand)]
     Dkim(dkim::DkimCommand),
+    /// List and check domains, and see who sends in their names: DMARC and TLS reports
+    #[command(subcommand, after_help = examples::DOMAINS)]
+    Domains(domains::DomainsCommand),
     /// Check everything that delivery depends on, and say what to do
     #[command(after_help = examples::DOCTOR)]
     Doctor(doctor::DoctorArgs),
@@ -300,6 +304,7 @@ impl CommandLine {
             PostwayCommand::Templates(command) => templates::run(&context, command).await,
             PostwayCommand::Recipients(command) => recipients::run(&context, command).await,
             PostwayCommand::Dkim(command) => dkim::run(&context, command).await,
+            PostwayCommand::Domains(command) => domains::run(&context, command).await,
             PostwayCommand::Doctor(args) => Box::pin(doctor::run(&context, args)).await,
             PostwayCommand::Accounts(command) => accounts::run(&context, *command).await,
             PostwayCommand::Secrets(command) => secrets::run(&context, command).await,
