@@ -21,7 +21,7 @@ pub mod time;
 pub use account::{dkim_key, oauth, provider as provider_account};
 pub use address::{dns, pattern as address_pattern, suppression};
 pub use compat as reference;
-pub use identity::{attachment_link, client, id, key, scram, secret, user};
+pub use identity::{attachment_link, client, id, key, scram, sealed_copy, secret, user};
 pub use inbound::{domain_report, provider_hook as hook, rule, watched_mailbox as mailbox};
 pub use limit::{destination, destination_room, fairness};
 pub use message::{dsn, event, lane, retry, verp};

@@ -47,7 +47,7 @@ pub struct DomainReportLine {
     pub source: String,
     /// The number of the result: of a [`DmarcResult`] or a [`TlsSessionResult`].
     pub result: i64,
-    /// How many.
+    /// How many messages or sessions.
     pub count: i64,
 }
 
@@ -208,7 +208,7 @@ pub enum TlsSessionResult {
     TlsaInvalid = 6,
     /// The records are not signed as they must be.
     DnssecInvalid = 7,
-    /// DANE is required, and there is none.
+    /// DANE is required, and the server has no usable records.
     DaneRequired = 8,
     /// The MTA-STS policy could not be fetched.
     StsPolicyFetchError = 9,
@@ -291,7 +291,7 @@ impl ReportDay {
         Time::from_millis(self.0.saturating_mul(Self::MS))
     }
 
-    /// The day so many days before.
+    /// The day that is this number of days earlier.
     pub fn before(self, days: u32) -> Self {
         Self(self.0 - i64::from(days))
     }

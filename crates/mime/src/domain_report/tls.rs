@@ -34,7 +34,7 @@ struct TlsDates {
 struct TlsPolicyPart {
     policy: TlsPolicyName,
     #[serde(default)]
-    summary: TlsSummary,
+    summary: TlsSessionTotals,
     #[serde(default)]
     failure_details: Vec<TlsFailureDetail>,
 }
@@ -48,7 +48,7 @@ struct TlsPolicyName {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct TlsSummary {
+struct TlsSessionTotals {
     #[serde(default, deserialize_with = "count")]
     total_successful_session_count: i64,
     #[serde(default, deserialize_with = "count")]
@@ -64,7 +64,7 @@ struct TlsFailureDetail {
     failed_session_count: i64,
 }
 
-/// A number, which some reporters write as text. What is no count is none.
+/// A number, which some reporters write as text. What cannot be a count is zero.
 fn count<'de, D: Deserializer<'de>>(given: D) -> Result<i64, D::Error> {
     let given = serde_json::Value::deserialize(given)?;
     let number = given.as_i64().or_else(|| given.as_str()?.trim().parse().ok());
