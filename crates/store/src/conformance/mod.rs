@@ -11,6 +11,7 @@
 pub mod accept;
 pub mod accounts;
 pub mod again;
+pub mod archive;
 pub mod audit;
 pub mod blobs;
 pub mod bodies;

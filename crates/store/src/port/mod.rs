@@ -3,6 +3,7 @@
 //! The caller passes the time; the database's own clock is only ever compared. A method takes many items at
 //! once if its callers can have many.
 
+mod archive;
 mod bulk_action;
 mod domain_report;
 mod hook;
@@ -25,6 +26,7 @@ use postway_domain::{
     quota::QuotaDay,
 };
 
+pub use archive::ArchiveStore;
 pub use bulk_action::BulkActionStore;
 pub use domain_report::DomainReportStore;
 pub use hook::HookStore;
@@ -456,6 +458,7 @@ pub trait Store:
     + RouteStore
     + BulkActionStore
     + DomainReportStore
+    + ArchiveStore
     + PeopleStore
     + OperationStore
 {
@@ -478,6 +481,7 @@ impl<T> Store for T where
         + RouteStore
         + BulkActionStore
         + DomainReportStore
+        + ArchiveStore
         + PeopleStore
         + OperationStore
 {

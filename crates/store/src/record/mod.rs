@@ -1,6 +1,7 @@
 //! The types that cross the port.
 
 mod accept;
+mod archive;
 mod body;
 mod bulk_action;
 mod change;
@@ -24,6 +25,7 @@ pub use accept::{
     Acceptance, BatchKey, DedupKind, MessageContent, NewMessage, NewRecipient, external_label,
     message_id_label,
 };
+pub use archive::{ArchiveBacklog, ArchiveFilter, ArchivedMail};
 pub use body::{BlobName, BlobRef, NoBlobName, StoredBody};
 pub use bulk_action::{BulkAction, BulkActionState, BulkStep};
 pub use change::{AttemptEnd, MessageChange, NewEvent, RecipientChange, SmtpReply, WireCommit, WriteFence};

@@ -12,6 +12,7 @@
 
 mod accept;
 mod admin;
+mod archive;
 mod bulk_actions;
 mod claim;
 mod content;
