@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use postway_domain::{
     AccountKind, EventKind, HookProvider, MessageState, ProviderEventState, RecipientStatus, UserRole,
+    domain_report::{DomainReportKind, ReportAuthentication, TlsSessionResult},
     inbound::{InboundState, outcome_rank},
     key::KeyScope,
     route::RouteCondition,
@@ -107,6 +108,9 @@ fn lists() -> Vec<WordList> {
             &["bounce", "delay", "success", "complaint", "pec", "auto_reply", "domain_report", "ordinary"],
             &["listInbound?kind", "InboundReplayRequest.kind", "InboundSummary.kind"],
         ),
+        list(&DomainReportKind::ALL.map(DomainReportKind::as_str), &["DomainReport.kind"]),
+        list(&ReportAuthentication::ALL.map(ReportAuthentication::as_str), &["DomainReport.authentication"]),
+        list(&TlsSessionResult::ALL.map(TlsSessionResult::as_str)[1..], &["TlsFailure.type"]),
         list(
             &RouteCondition::ALL.map(RouteCondition::as_str),
             &["TriedRouteCondition.condition", "MessageRoute.because"],

@@ -5,6 +5,7 @@
 
 mod accept;
 mod account;
+mod archive;
 mod arrival;
 mod batch;
 mod bounds;

@@ -85,7 +85,7 @@ async fn all(app: &AppState, tenant: &TenantId) -> Result<Vec<SendingDomainView>
     Ok(domains.into_values().collect())
 }
 
-/// Refuses a domain that is none of the tenant's.
+/// Refuses a domain that the tenant does not use.
 async fn find(app: &AppState, tenant: &TenantId, domain: &str) -> Result<(), ApiError> {
     let is_known = all(app, tenant).await?.iter().any(|one| one.domain == domain);
     if is_known { Ok(()) } else { Err(no_domain(domain)) }
