@@ -122,14 +122,13 @@ fn why_refused(report: &DomainReport, used: &[String], now: Time) -> Option<Stri
     None
 }
 
-/// The domain of the author, if there is exactly one.
+/// The domain of the author, if there is exactly one, and it is one.
 fn author_domain(mail: &ParsedMail<'_>) -> Option<String> {
-    match &mail.people("From")[..] {
-        [author] => {
-            author.address.rsplit_once('@').map(|(_, domain)| bounded(&normal(domain), DOMAIN_CHARS_MAX))
-        }
-        _ => None,
-    }
+    let people = mail.people("From");
+    let [author] = &people[..] else { return None };
+    let domain = normal(author.address.rsplit_once('@')?.1);
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    (domain.len() <= DOMAIN_CHARS_MAX && !domain.is_empty() && domain.bytes().all(good)).then_some(domain)
 }
 
 /// Whether the mail is from whom it names, as a trusted server says.

@@ -6,6 +6,7 @@
 
 mod accounts;
 mod apply;
+mod archive;
 mod audit;
 mod audit_chain;
 mod authorize;
@@ -174,6 +175,9 @@ enum PostwayCommand {
     /// List and show inbound mail, process it again, or mark it as done
     #[command(subcommand)]
     Inbound(inbound::InboundCommand),
+    /// List, show and delete stored copies of what was sent, and open encrypted ones
+    #[command(subcommand, after_help = examples::ARCHIVE)]
+    Archive(archive::ArchiveCommand),
     /// Print the events of messages, in order
     #[command(after_help = examples::EVENTS)]
     Events(events::EventsArgs),
@@ -318,6 +322,7 @@ impl CommandLine {
             PostwayCommand::Rules(command) => rules::run(&context, command).await,
             PostwayCommand::Contacts(command) => contacts::run(&context, command).await,
             PostwayCommand::Inbound(command) => inbound::run(&context, command).await,
+            PostwayCommand::Archive(command) => archive::run(&context, command).await,
             PostwayCommand::Events(args) => events::run(&context, args).await,
             PostwayCommand::Tenants(command) => tenants::run(&context, *command).await,
             PostwayCommand::Users(command) => users::run(&context, command).await,

@@ -37,6 +37,7 @@ pub struct RunningServer {
     pub(super) reception: JoinHandle<()>,
     pub(super) intake: JoinHandle<()>,
     pub(super) notifier: JoinHandle<()>,
+    pub(super) archiver: JoinHandle<()>,
     pub(super) inbound: JoinHandle<()>,
     pub(super) stop_upkeep: CancellationToken,
     pub(super) housekeeping: JoinHandle<()>,
@@ -70,7 +71,8 @@ pub fn start(
         ..
     } = listeners;
     let OpenedStore { store, membership, housekeeping } = opened;
-    let BuiltServer { door, preparer, spool, outboxes, notifier, inbound, guard, tokens, .. } = built;
+    let BuiltServer { door, preparer, spool, outboxes, notifier, archiver, inbound, guard, tokens, .. } =
+        built;
     let (stop_upkeep, stop_heartbeat) = (CancellationToken::new(), CancellationToken::new());
     let storage_check = tokio::spawn(built.storage_check.run(stop_upkeep.clone()));
     let secret_check = tokio::spawn(secret_check::run(
@@ -110,6 +112,7 @@ pub fn start(
         }
     });
     let notifier = tokio::spawn(notifier.run(stop_intake.clone()));
+    let archiver = tokio::spawn(archiver.run(stop_intake.clone()));
     let inbound = tokio::spawn(inbound.run(stop_intake.clone()));
     let metrics = tokio::spawn(keep_metrics(metrics, config.telemetry.upkeep, stop_upkeep.clone()));
     let heartbeat = tokio::spawn(membership.run(stop_heartbeat.clone()));
@@ -127,6 +130,7 @@ pub fn start(
         reception,
         intake,
         notifier,
+        archiver,
         inbound,
         stop_upkeep,
         housekeeping,
