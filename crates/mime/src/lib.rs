@@ -11,6 +11,7 @@
 //! - [`deliverability`]: makes the header fields that mailbox providers ask for.
 //! - [`dkim`]: makes keys and signatures. Making a key is the one function here that uses randomness.
 //! - [`dissected`]: takes mail apart into the fields that providers' APIs ask for.
+//! - [`domain_report`]: reads DMARC aggregate reports and TLS reports.
 //! - [`downgrade`]: prepares mail for a relay that lacks an extension.
 //! - [`forwarded`]: sends received mail on, unchanged behind `Resent-` fields or inside a new mail.
 //! - [`header`]: checks which header fields a user may set, and their values.
@@ -23,6 +24,7 @@
 
 pub mod compose;
 pub mod dkim;
+pub mod domain_report;
 pub mod header;
 pub mod html;
 pub mod pec;

@@ -47,9 +47,9 @@ pub use durable_write::until_durable;
 pub use error::StoreError;
 pub use nodes::liveness::{self as roster, LivenessRoster};
 pub use port::{
-    BlobNameStore, BulkActionStore, CatalogueStore, DirectoryStore, HookStore, InboundStore, IntakeStore,
-    NodeStore, OperationStore, PeopleStore, PreparationStore, Read, ReportStore, RetentionStore, RouteStore,
-    Store, StreamStore, WorkStore,
+    ArchiveStore, BlobNameStore, BulkActionStore, CatalogueStore, DirectoryStore, DomainReportStore,
+    HookStore, InboundStore, IntakeStore, NodeStore, OperationStore, PeopleStore, PreparationStore, Read,
+    ReportStore, RetentionStore, RouteStore, Store, StreamStore, WorkStore,
 };
 pub use queue::hand_over as handover;
 pub use reading::blocked_by::{self as holds, MessageBlockers};

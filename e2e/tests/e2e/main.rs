@@ -2,6 +2,7 @@
 //! file; each test has a gateway and a sink of its own, so that all of them can run at once.
 
 mod accounts;
+mod archive;
 mod attachments;
 mod backlog;
 mod backup;

@@ -5,7 +5,8 @@ import { get, may, post, remove, url } from "../api.js";
 import { Button, Copy } from "../part/button.js";
 import { edit } from "../part/dialog.js";
 import { Empty, Loaded, useLoad } from "../part/load.js";
-import { When } from "../part/time.js";
+import { Table } from "../part/table.js";
+import { When, count } from "../part/time.js";
 import { toast } from "../part/toast.js";
 import { link } from "../route.js";
 
@@ -47,6 +48,7 @@ const Finding = ({ one }) => html`<li>
 
 function Domain({ one, changed }) {
   const [open, setOpen] = useState(["missing", "wrong"].includes(one.state));
+  const [reports, setReports] = useState(false);
   const checkNow = async () => {
     const now = await post(url`/v1/domains/${one.domain}/check`);
     toast(`${now.domain}: ${WORDS[now.state]}`, ["missing", "wrong"].includes(now.state) ? "bad" : undefined);
@@ -73,8 +75,57 @@ function Domain({ one, changed }) {
       ? html`Right since <${When} at=${one.right_since} />.` : "Not right yet."}` : "Nobody has looked yet."}</p>
     ${one.findings.length > 0 && html`<button type="button" class="plain" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>
       ${open ? "Hide the records" : "Show the records"}</button>`}
+    ${one.reported_at && html` <button type="button" class="plain" aria-expanded=${String(reports)} onClick=${() => setReports(!reports)}>
+      ${reports ? "Hide the reports" : "Show the reports"}</button>`}
+    ${reports && html`<${Reports} domain=${one.domain} />`}
     ${open && html`<ul class="findings">${one.findings.map((finding) => html`<${Finding} one=${finding} />`)}</ul>`}
   </section>`;
+}
+
+const share = (part, all) => (all ? `${Math.round((1000 * part) / all) / 10} %` : "–");
+
+/** A bar for each day, the latest at the right: what passed below, what failed above. */
+function Trend({ days, name }) {
+  const most = Math.max(1, ...days.map((day) => day.passed + day.failed));
+  const words = `${name}: ${days.length} days, at most ${count(most)} a day`;
+  return html`<div class="trend" role="img" aria-label=${words}>${[...days].reverse().map((day) => html`<span
+    title=${`${day.day}: ${count(day.passed)} passed, ${count(day.failed)} failed`}>
+    <i class="bad" style=${`height:${(100 * day.failed) / most}%`}></i><i class="good" style=${`height:${(100 * day.passed) / most}%`}></i></span>`)}</div>`;
+}
+
+const SOURCES = [
+  { head: "Sender", cell: (row) => html`<code>${row.address ?? "others"}</code> ${!row.is_known && html`<span class="badge bad">unknown</span>`}` },
+  { head: "Messages", kind: "num", cell: (row) => count(row.total) },
+  { head: "DMARC", kind: "num", cell: (row) => share(row.passed, row.total) },
+  { head: "DKIM", kind: "num", cell: (row) => share(row.dkim_passed, row.total) },
+  { head: "SPF", kind: "num", cell: (row) => share(row.spf_passed, row.total) },
+  { head: "Held back", kind: "num", cell: (row) => count(row.held_back) },
+  { head: "Last seen", cell: (row) => row.last_day },
+];
+const FAILURES = [
+  { head: "Failure", cell: (row) => html`<code>${row.type}</code>` },
+  { head: "Server", cell: (row) => row.server ?? "–" },
+  { head: "Sessions", kind: "num", cell: (row) => count(row.total) },
+  { head: "Last seen", cell: (row) => row.last_day },
+];
+/** As many senders as a reader looks at; the command line and the API have all. */
+const SOURCES_SHOWN = 25;
+
+function Reports({ domain }) {
+  const summary = useLoad((signal) => get(url`/v1/domains/${domain}/reports/summary`, { days: 30 }, signal), [domain]);
+  return html`<${Loaded} from=${summary}>${({ dmarc, tls }) => html`
+    <h3>Who sends in its name, last 30 days</h3>
+    ${dmarc.total ? html`
+      <p>${count(dmarc.total)} messages, ${share(dmarc.passed, dmarc.total)} passed DMARC; ${count(dmarc.quarantined)} put aside and
+        ${" "}${count(dmarc.rejected)} refused by receivers.${dmarc.unproven > 0 && ` ${count(dmarc.unproven)} are from reports whose senders nobody checked.`}</p>
+      <${Trend} days=${dmarc.days} name="DMARC" />
+      <${Table} caption="Senders" columns=${SOURCES} rows=${dmarc.sources.slice(0, SOURCES_SHOWN)} rowKey=${(row) => row.address ?? ""} />`
+      : html`<p class="muted">No DMARC report counts mail of these days.</p>`}
+    <h3>TLS with its servers</h3>
+    ${tls.total ? html`
+      <p>${count(tls.total)} sessions, ${count(tls.failed)} failed.</p>
+      ${tls.failures.length > 0 && html`<${Table} caption="TLS failures" columns=${FAILURES} rows=${tls.failures} rowKey=${(row) => `${row.type} ${row.server}`} />`}`
+      : html`<p class="muted">No TLS report counts sessions of these days.</p>`}`}<//>`;
 }
 
 export default function Domains() {

@@ -11,7 +11,7 @@ import { Moment } from "../part/time.js";
 import { link, refine } from "../route.js";
 
 const STATES = ["", "received", "routing", "routed", "no_match", "gone", "waiting", "dead"];
-const KINDS = ["", "bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"];
+const KINDS = ["", "bounce", "delay", "success", "complaint", "pec", "auto_reply", "domain_report", "ordinary"];
 
 const filters = (mailboxes) => [
   { name: "mailbox", label: "Mailbox", kind: "choice", options: ["", ...mailboxes] },

@@ -35,6 +35,7 @@ const ROLES = [
   ["bounces", "bounces and complaints"],
   ["forward", "mail that rules send on"],
   ["pec", "receipts of certified mail"],
+  ["domain_reports", "DMARC and TLS reports about your domains"],
   ["events", "ordinary mail that webhooks are told of"],
 ];
 

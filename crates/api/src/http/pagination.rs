@@ -115,7 +115,8 @@ pub(crate) fn read_cursor<K: FromStr>(text: &str) -> Result<K, ApiError> {
     bytes.and_then(|bytes| String::from_utf8(bytes).ok()?.parse().ok()).ok_or_else(not_ours)
 }
 
-fn not_ours() -> ApiError {
+/// The refusal of a cursor that no answer returned.
+pub(crate) fn not_ours() -> ApiError {
     ApiError::malformed("the cursor is not one of ours: pass the next_cursor of the previous page")
 }
 

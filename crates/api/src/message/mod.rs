@@ -1,5 +1,6 @@
 //! Messages: accepting, finding and showing them, and operators' changes to them.
 
+pub(crate) mod archive;
 pub(crate) mod bulk;
 pub(crate) mod content;
 pub(crate) mod feed;

@@ -193,7 +193,15 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
         ),
         (Chars(0, 200), &["TenantRequest.name", "KeyRequest.name", "RecipientRequest.name"]),
         (Chars(1, Contact::NAME_CHARS_MAX), &["ContactRequest.name"]),
-        (Chars(0, 320), &["TenantRequest.return_path", "TenantRequest.default_from"]),
+        (
+            Chars(0, 320),
+            &[
+                "TenantRequest.return_path",
+                "TenantRequest.default_from",
+                "ArchiveRequest.to",
+                "ArchiveRequest.from",
+            ],
+        ),
         (
             Chars(1, 253),
             &["TenantRequest.bounce_domain", "SigningKeyRequest.domain", "SigningKeyRequest.selector"],

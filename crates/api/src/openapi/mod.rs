@@ -33,7 +33,7 @@ use crate::{
     auth::session,
     http::{error::ErrorAnswer, pagination},
     inbound::{contact, mail, mailbox, rule},
-    message::{self, feed, operate::dead_letter},
+    message::{self, archive, feed, operate::dead_letter},
     observe::{account_history, health, metrics, overview, queue_stats},
     outgoing::{account, batch, dkim, domain, recipient, route, stream, suppression, template},
     people,
@@ -139,9 +139,15 @@ pub(crate) fn routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(dkim::show, dkim::delete))
         .routes(routes!(dkim::pause::activate))
         .routes(routes!(dkim::pause::suspend))
+        .routes(routes!(archive::list))
+        .routes(routes!(archive::show))
+        .routes(routes!(archive::raw))
+        .routes(routes!(archive::delete))
         .routes(routes!(domain::list))
         .routes(routes!(domain::check))
         .routes(routes!(domain::delete))
+        .routes(routes!(domain::report::list))
+        .routes(routes!(domain::report::summary))
         .routes(routes!(account::create, account::list))
         .routes(routes!(account::show, account::change::patch, account::change::put, account::delete))
         .routes(routes!(account::pause::suspend))

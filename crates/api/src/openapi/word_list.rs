@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use postway_domain::{
     AccountKind, EventKind, HookProvider, MessageState, ProviderEventState, RecipientStatus, UserRole,
+    domain_report::{DomainReportKind, ReportAuthentication, TlsSessionResult},
     inbound::{InboundState, outcome_rank},
     key::KeyScope,
     route::RouteCondition,
@@ -104,9 +105,12 @@ fn lists() -> Vec<WordList> {
             used_by: &["listAccountHookEvents?status", "ReportedEvent.status"],
         },
         list(
-            &["bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"],
+            &["bounce", "delay", "success", "complaint", "pec", "auto_reply", "domain_report", "ordinary"],
             &["listInbound?kind", "InboundReplayRequest.kind", "InboundSummary.kind"],
         ),
+        list(&DomainReportKind::ALL.map(DomainReportKind::as_str), &["DomainReport.kind"]),
+        list(&ReportAuthentication::ALL.map(ReportAuthentication::as_str), &["DomainReport.authentication"]),
+        list(&TlsSessionResult::ALL.map(TlsSessionResult::as_str)[1..], &["TlsFailure.type"]),
         list(
             &RouteCondition::ALL.map(RouteCondition::as_str),
             &["TriedRouteCondition.condition", "MessageRoute.because"],
@@ -166,7 +170,7 @@ fn lists() -> Vec<WordList> {
         ),
         list(&["password", "xoauth2"], &["MailboxRequest.auth", "Mailbox.auth"]),
         list(
-            &["forward", "bounces", "pec", "events"],
+            &["forward", "bounces", "pec", "events", "domain_reports"],
             &["MailboxRequest.roles", "MailboxRequest.role", "Mailbox.roles"],
         ),
         list(&["settings", "connect", "tls", "login", "folder", "mail"], &["MailboxTestStep.step"]),

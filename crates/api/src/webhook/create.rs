@@ -63,7 +63,9 @@ pub(crate) async fn make(
     callback_url::check(app, "url", &url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
     let tenant = caller.tenant.clone();
     let others = app.store.subscribers(Some(&tenant)).await?;
-    if others.iter().filter(|other| !is_client(&other.id)).count() >= WEBHOOKS_MAX {
+    if others.iter().filter(|other| other.kind.form().is_some() && !is_client(&other.id)).count()
+        >= WEBHOOKS_MAX
+    {
         return Err(ApiError::conflict(format!("there are {WEBHOOKS_MAX} webhooks already; delete some")));
     }
     let now = app.clock.now();

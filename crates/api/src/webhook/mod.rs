@@ -46,7 +46,13 @@ pub(crate) async fn find(
     tenant: &TenantId,
     id: &SubscriberId,
 ) -> Result<Subscriber, ApiError> {
-    app.store.subscriber(tenant, id).await?.ok_or_else(|| no_webhook(id.as_str()))
+    let found = app.store.subscriber(tenant, id).await?.filter(|found| !is_archive(&found.id));
+    found.ok_or_else(|| no_webhook(id.as_str()))
+}
+
+/// Whether it is the queue of a tenant's archive, which takes no calls.
+pub(crate) fn is_archive(id: &SubscriberId) -> bool {
+    id.as_str() == Subscriber::ARCHIVE
 }
 
 /// Whether it belongs to its tenant's settings.
@@ -94,7 +100,8 @@ pub(crate) async fn list(
     caller: Reader,
     part: ListPart,
 ) -> Result<Json<WebhookList>, ApiError> {
-    let found = app.store.subscribers(Some(&caller.tenant)).await?;
+    let mut found = app.store.subscribers(Some(&caller.tenant)).await?;
+    found.retain(|subscriber| !is_archive(&subscriber.id));
     let (found, next_cursor) = part.select(found, |webhook| webhook.id.to_string())?;
     Ok(Json(WebhookList { data: found.into_iter().map(WebhookView::from).collect(), next_cursor }))
 }

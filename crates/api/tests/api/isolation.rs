@@ -10,6 +10,8 @@ use crate::support::Api;
 
 /// What only the first tenant has; nothing of it may come back to another.
 const MARK: &str = "first-";
+/// A message that the first tenant has archived.
+const ARCHIVED: &str = "0192d3a4-5b6c-7d8e-9f01-23456789abcd";
 pub const MESSAGES: [&str; 4] = ["first-ready", "first-later", "first-doubt", "first-dead"];
 
 /// What a call must answer.
@@ -52,6 +54,8 @@ pub async fn state_of_first(api: &Api) -> Vec<Value> {
         "/v1/rules".to_owned(),
         "/v1/contacts".to_owned(),
         "/v1/inbound".to_owned(),
+        "/v1/archive".to_owned(),
+        "/v1/domains/first-shop.example/reports".to_owned(),
         "/v1/events".to_owned(),
         "/v1/statistics".to_owned(),
         "/v1/dead-letters".to_owned(),
@@ -127,6 +131,7 @@ pub async fn with_two_tenants() -> (Api, Made, String) {
     api.post("/v1/recipients", known).await.ok(201);
     let key = json!({"domain": "first-shop.example", "selector": "first-s1", "algorithm": "ed25519"});
     api.post("/v1/dkim", key).await.ok(201);
+    api.archived(ARCHIVED, b"first-copy", false).await;
     api.mailbox("first-box", json!({"description": "first-box"})).await;
     let rule =
         json!({"id": "first-rule", "mailbox": "first-box", "actions": [{"do": "tag", "tag": "first-tag"}]});
@@ -191,6 +196,7 @@ fn filled(path: &str, made: &Made) -> Vec<String> {
         "rules" => &["first-rule"],
         "contacts" => &["first-contact"],
         "inbound" => &[&made.inbound],
+        "archive" => &[ARCHIVED],
         "tenants" => &["default", "nobody"],
         "users" => &["first-ada", "nobody"],
         "sessions" => &["0192d3a4-5b6c-7d8e-9f01-23456789abcd"],
@@ -286,6 +292,8 @@ fn expected(path: &str, operation: &str) -> Expected {
         "putTemplate" => Expected::OwnOnly,
         // A domain may be used by several tenants, and each checks it for itself.
         "checkDomain" => Expected::OwnOnly,
+        // Only an admin deletes what is archived.
+        "deleteArchived" => Expected::Forbidden,
         // A key has neither sessions nor passkeys.
         "listSessions" | "endSessions" => Expected::Forbidden,
         "listPasskeys" | "challengeNewPasskey" | "addPasskey" | "deletePasskey" => Expected::Forbidden,

@@ -6,6 +6,7 @@
 mod accept;
 mod account;
 mod account_egress;
+mod archive;
 mod arrival;
 mod batch;
 mod bounds;
@@ -15,6 +16,7 @@ mod content;
 mod dkim;
 mod document;
 mod domain;
+mod domain_reports;
 mod feed;
 mod find;
 mod forget;

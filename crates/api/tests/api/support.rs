@@ -146,6 +146,7 @@ pub struct Api {
     pub router: Router,
     pub store: Arc<MemoryStore>,
     pub clock: Arc<TestClock>,
+    pub depot: Arc<BlobStorage>,
     pub recorder: PrometheusRecorder,
 }
 
@@ -249,11 +250,12 @@ impl Api {
         let recorder = PrometheusBuilder::new().build_recorder();
         let secret_key = Arc::new(secret_key);
         let limits = IntakeLimits { request_bytes_max: REQUEST_BYTES_MAX, ..IntakeLimits::default() };
+        let depot = Arc::new(BlobStorage::memory());
         let state = ApiState {
             store: store.clone(),
             door: Arc::new(Door::new(DoorParts {
                 store: store.clone() as Arc<dyn Store>,
-                depot: Arc::new(BlobStorage::memory()),
+                depot: depot.clone(),
                 clock: clock.clone(),
                 secret_key: secret_key.clone(),
                 http: HttpClient::new(Arc::new(AddressGuard::new(Vec::new())), HttpSettings::default()),
@@ -282,7 +284,7 @@ impl Api {
             opens_to_this_machine: false,
             limits: request_limits,
         };
-        Self { router: postway_api::router(state), store, clock, recorder }
+        Self { router: postway_api::router(state), store, clock, depot, recorder }
     }
 
     /// Asks as it is, without a key.

@@ -5,5 +5,6 @@ pub mod client;
 pub mod id;
 pub mod key;
 pub mod scram;
+pub mod sealed_copy;
 pub mod secret;
 pub mod user;

@@ -85,7 +85,12 @@ impl SecretKey {
     /// Encrypts a secret. `place` is the context that it belongs to, such as a tenant and an account. It
     /// opens in no other context, so a row copied to another tenant is useless.
     pub fn seal(&self, place: &str, secret: &str) -> Result<SealedSecret, SecretError> {
-        let mut text = secret.as_bytes().to_vec();
+        self.seal_bytes(place, secret.as_bytes())
+    }
+
+    /// The same for bytes, such as a mail.
+    pub fn seal_bytes(&self, place: &str, bytes: &[u8]) -> Result<SealedSecret, SecretError> {
+        let mut text = bytes.to_vec();
         let nonce = self
             .key
             .seal_in_place_append_tag(Aad::from(place.as_bytes()), &mut text)
@@ -97,8 +102,13 @@ impl SecretKey {
 
     /// Decrypts a secret that was sealed for the same context, by this key or a predecessor.
     pub fn open(&self, place: &str, sealed: &SealedSecret) -> Result<String, SecretError> {
+        String::from_utf8(self.open_bytes(place, sealed)?).map_err(|_| SecretError::Open)
+    }
+
+    /// The same for bytes.
+    pub fn open_bytes(&self, place: &str, sealed: &SealedSecret) -> Result<Vec<u8>, SecretError> {
         match (self.open_own(place, sealed), &self.previous) {
-            (Err(_), Some(previous)) => previous.open(place, sealed),
+            (Err(_), Some(previous)) => previous.open_bytes(place, sealed),
             (opened, _) => opened,
         }
     }
@@ -111,7 +121,7 @@ impl SecretKey {
         }
     }
 
-    fn open_own(&self, place: &str, sealed: &SealedSecret) -> Result<String, SecretError> {
+    fn open_own(&self, place: &str, sealed: &SealedSecret) -> Result<Vec<u8>, SecretError> {
         let (nonce, text) = sealed.0.split_at_checked(12).ok_or(SecretError::Open)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SecretError::Open)?;
         let mut text = text.to_vec();
@@ -119,7 +129,7 @@ impl SecretKey {
             .key
             .open_in_place(nonce, Aad::from(place.as_bytes()), &mut text)
             .map_err(|_| SecretError::Open)?;
-        String::from_utf8(plain.to_vec()).map_err(|_| SecretError::Open)
+        Ok(plain.to_vec())
     }
 }
 

@@ -4,6 +4,7 @@
 //! folder was listed and not when it was fetched. A routed mail with a follow-up is processed again each time
 //! a reminder is due.
 
+pub mod domain_report;
 pub mod provider_hook;
 pub mod rule;
 pub mod watched_mailbox;

@@ -172,6 +172,8 @@ pub enum MailboxRole {
     Pec,
     /// Events: every ordinary mail is reported to subscribers as `email.received`.
     Events,
+    /// DMARC aggregate reports and TLS reports about the tenant's domains.
+    DomainReports,
 }
 
 /// Where watching starts.

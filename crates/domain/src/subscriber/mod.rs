@@ -26,12 +26,20 @@ pub enum SubscriberKind {
     ResendWebhook = 4,
     /// One signed call for each event, in the words of Postmark.
     PostmarkWebhook = 5,
+    /// No call: a copy of each message that was sent.
+    Archive = 6,
 }
 
 impl SubscriberKind {
     /// Every value.
-    pub const ALL: [Self; 5] =
-        [Self::Webhook, Self::Callback, Self::Sync, Self::ResendWebhook, Self::PostmarkWebhook];
+    pub const ALL: [Self; 6] = [
+        Self::Webhook,
+        Self::Callback,
+        Self::Sync,
+        Self::ResendWebhook,
+        Self::PostmarkWebhook,
+        Self::Archive,
+    ];
 
     /// The word users see.
     pub fn as_str(self) -> &'static str {
@@ -39,6 +47,7 @@ impl SubscriberKind {
             Self::Webhook | Self::ResendWebhook | Self::PostmarkWebhook => "webhook",
             Self::Callback => "callback",
             Self::Sync => "sync",
+            Self::Archive => "archive",
         }
     }
 
@@ -54,7 +63,8 @@ impl SubscriberKind {
 }
 
 /// A receiver of notifications. A tenant's `client_sync` is one too, under the id [`Subscriber::CLIENT`]; its
-/// address and credentials are in the tenant's settings.
+/// address and credentials are in the tenant's settings. So is its archive, [`Subscriber::ARCHIVE`]: a copy waits for
+/// it, and holds its message back from retention, as a call does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscriber {
     /// The tenant whose messages it is notified of.
@@ -88,6 +98,8 @@ pub struct Subscriber {
 impl Subscriber {
     /// The id of a tenant's `client_sync`.
     pub const CLIENT: &'static str = "client_sync";
+    /// The id of a tenant's archive.
+    pub const ARCHIVE: &'static str = "archive";
 
     /// The context that its secrets are sealed for.
     pub fn sealing_context(tenant: &TenantId, id: &SubscriberId) -> String {

@@ -1,5 +1,6 @@
 //! Tenants: the owners of mail, with their settings and shares.
 
+pub mod archive;
 pub mod contact;
 pub mod known_recipient;
 pub mod quota;
@@ -17,7 +18,7 @@ use crate::{
         secret::SealedSecret,
     },
     message::OnDoubt,
-    tenant::quota::DailyQuota,
+    tenant::{archive::ArchiveSettings, quota::DailyQuota},
     time::Time,
 };
 
@@ -80,6 +81,9 @@ pub struct TenantSettings {
     /// Whether reading bodies takes the right `read:content`, beside `read`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub guard_content: bool,
+    /// Where copies of what was sent go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive: Option<ArchiveSettings>,
 }
 
 /// What becomes of mail that the virus scanner could not scan.
@@ -126,6 +130,7 @@ impl Default for TenantSettings {
             virus_policy: VirusPolicy::default(),
             daily_quota: DailyQuota::default(),
             guard_content: false,
+            archive: None,
         }
     }
 }
@@ -292,6 +297,7 @@ impl TenantSettings {
         }
         wrong.extend(self.check_retention());
         wrong.extend(self.daily_quota.check());
+        wrong.extend(self.archive.iter().flat_map(|archive| archive.check(self.default_from.as_deref())));
         for (field, limit) in [
             ("content.subject_chars", self.content.subject_chars),
             ("content.html_bytes", self.content.html_bytes),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use postway_domain::{InboundState, LeaseToken, MessageUid, Time, id::RuleId};
 use postway_store::{
     StoreError,
-    record::{InboundMailResult, MailToProcess, MessageFinding},
+    record::{InboundMailResult, MailToProcess, MessageFinding, NewDomainReport},
 };
 use postway_trace::TraceContext;
 use rand::Rng;
@@ -65,6 +65,8 @@ pub(super) struct MailProgress {
     pub notifies: bool,
     /// The event that notifies them.
     pub received: Option<String>,
+    /// The reports about domains that it brings.
+    pub domain_reports: Vec<NewDomainReport>,
     pub result: Map<String, Value>,
     /// Whether anything was done, so that the mail does not count as lost if the rest fails.
     pub has_effect: bool,
@@ -127,6 +129,7 @@ pub(super) fn conclude(
         reminders: progress.reminders.max(job.reminders),
         findings: progress.findings,
         received: progress.received,
+        domain_reports: progress.domain_reports,
     };
     let failure = match ended {
         Ok(verdict) => {
@@ -207,6 +210,7 @@ pub(super) fn given_back(job: &MailToProcess, token: LeaseToken, now: Time) -> I
         reminders: job.reminders,
         findings: Vec::new(),
         received: None,
+        domain_reports: Vec::new(),
     }
 }
 

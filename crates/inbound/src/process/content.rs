@@ -1,7 +1,7 @@
 //! Processes the content of one mail: what kind of mail it is, which message it is about, what the rules say.
 //!
-//! The order follows a mailbox's roles: a receipt of certified mail, a report about a message, and otherwise
-//! the rules. A report that is about no known message goes to the rules too; loop guards keep it from being
+//! The order follows a mailbox's roles: a receipt of certified mail, a report about a domain, a report about a
+//! message, and otherwise the rules. A report that is about no known message goes to the rules too; loop guards keep it from being
 //! forwarded.
 
 use std::time::Duration;
@@ -22,6 +22,7 @@ use serde_json::json;
 use super::{
     conclusion::{MailProgress, MailVerdict, ProcessFailure, is_reminder},
     context::{LARGE_KIB_MAX, MailboxContext, ProcessContext},
+    domain_reports::{self, DomainReportMail},
     received as received_event, replies, rules,
 };
 use crate::{
@@ -75,6 +76,13 @@ pub(super) async fn process_content(
     }
     let mut reasons = Vec::new();
     let receipt_is_absent = receipt.is_none();
+    if receipt_is_absent && settings.has(MailboxRole::DomainReports) {
+        match domain_reports::record(context, mailbox_context, job, &raw, progress).await? {
+            DomainReportMail::Recorded => return Ok(MailVerdict::Routed),
+            DomainReportMail::Refused(why) => reasons.push(why),
+            DomainReportMail::Other => {}
+        }
+    }
     if let Some(receipt) = receipt {
         match record_receipt(context, mailbox_context, job, &raw, &receipt, progress).await? {
             None => return Ok(MailVerdict::Routed),

@@ -12,6 +12,7 @@
 mod conclusion;
 mod content;
 mod context;
+mod domain_reports;
 mod imap_actions;
 mod in_flight;
 mod mail;

@@ -8,6 +8,7 @@
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
+use postway_domain::mailbox::MailboxRole;
 use postway_store::record::{MailToProcess, StoredBody};
 use postway_trace::TraceContext;
 use tokio::{runtime::Handle, task::JoinError, time::timeout};
@@ -55,7 +56,10 @@ pub(super) fn queue_for_thread(
     mailbox_context: &MailboxContext,
     job: &MailToProcess,
 ) -> Option<ThreadWait> {
-    is_heavy(&mailbox_context.rules, job).then(|| context.threads.queue(&job.key.tenant).boxed())
+    // A small mail may bring a report that is large when it is unpacked.
+    let brings_reports = mailbox_context.mailbox.settings.has(MailboxRole::DomainReports);
+    let is_heavy = brings_reports || is_heavy(&mailbox_context.rules, job);
+    is_heavy.then(|| context.threads.queue(&job.key.tenant).boxed())
 }
 
 /// Processes a mail within its time, on a thread of its own if it queued for one; returns what was done and

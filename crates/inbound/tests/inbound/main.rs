@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod domain_reports;
 mod dovecot;
 mod forward;
 mod interleaving;

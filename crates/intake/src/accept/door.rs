@@ -158,6 +158,16 @@ impl Door {
         Ok(self.depot.resolve(tenant, body).await?)
     }
 
+    /// Reads an object beside the blobs, such as an archived mail.
+    pub async fn read_object(&self, path: &str) -> Result<Bytes, StoreError> {
+        Ok(self.depot.get_object(path).await?)
+    }
+
+    /// Deletes an object beside the blobs.
+    pub async fn delete_object(&self, path: &str) -> Result<(), StoreError> {
+        Ok(self.depot.delete_object(path).await?)
+    }
+
     /// Finds the file behind a link.
     pub async fn follow(&self, token: &str) -> Result<FileLinkTarget, StoreError> {
         let Some((uid, blob)) = self.link_key.read(token) else { return Ok(FileLinkTarget::Unknown) };

@@ -43,6 +43,8 @@ pub(crate) async fn deliver(context: &DeliveryContext, batch: &NotificationBatch
                 }
                 SubscriberKind::Callback => callback::deliver(context, batch, access).await,
                 SubscriberKind::Sync => client_sync::deliver(context, batch, access).await,
+                // It has no URL, so it has no access either.
+                SubscriberKind::Archive => Ok(unreachable_at(context, batch, "an archive takes no calls")),
             },
         }
     };

@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::future::join_all;
-use postway_domain::{Incarnation, LeaseToken, Time};
+use postway_domain::{Incarnation, LeaseToken, Subscriber, Time};
 use postway_store::{
     Store,
     record::{DueSubscriber, LeaseGrant, ReportRequest, ReportState},
@@ -63,7 +63,11 @@ impl DueSubscriberPoll {
         self.0.spawn(async move {
             let began = Instant::now();
             let state = match context.store.report_state(now).await {
-                Ok(state) => Some(state),
+                Ok(mut state) => {
+                    // Copies are made by the archive, from the same queue.
+                    state.due.retain(|who| who.subscriber.as_str() != Subscriber::ARCHIVE);
+                    Some(state)
+                }
                 Err(error) => {
                     tracing::warn!(%error, "notifications that are due could not be read");
                     None

@@ -47,6 +47,8 @@ fn bounds(kind: SubscriberKind) -> DeliveryBounds {
         SubscriberKind::Callback => DeliveryBounds { slots, batch: CALLBACK_MESSAGES_MAX, window: slots },
         // One at a time, because each answer may ask for quiet; the next one is leased meanwhile.
         SubscriberKind::Sync => DeliveryBounds { slots: 1, batch: SYNC_ENTRIES_MAX, window: 2 },
+        // Polling leaves it out.
+        SubscriberKind::Archive => DeliveryBounds { slots: 0, batch: 1, window: 0 },
     }
 }
 

@@ -95,6 +95,7 @@ impl TestGateway {
             reminders: 0,
             findings: Vec::new(),
             received: None,
+            domain_reports: Vec::new(),
         };
         edit(&mut routed);
         assert_eq!(self.store.settle_inbound(vec![routed]).await.unwrap(), [true]);

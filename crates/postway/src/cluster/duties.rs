@@ -16,6 +16,9 @@ const SEQUENCE_DUTY: &str = "reports";
 /// The duty of watching mailboxes.
 const MAILBOX_DUTY: &str = "mailboxes";
 
+/// The duty of making copies for archives.
+const ARCHIVE_DUTY: &str = "archives";
+
 /// This node, as the subsystems see it.
 pub struct NodeDuties(pub Arc<ClusterMembership>);
 
@@ -35,6 +38,13 @@ impl postway_notify::NotifierNode for NodeDuties {
 impl postway_inbound::MonitorNode for NodeDuties {
     async fn is_on_duty(&self) -> Result<bool, StoreError> {
         self.0.has_duty(MAILBOX_DUTY).await
+    }
+}
+
+#[async_trait]
+impl postway_archive::ArchiveNode for NodeDuties {
+    async fn is_on_duty(&self) -> Result<bool, StoreError> {
+        self.0.has_duty(ARCHIVE_DUTY).await
     }
 }
 

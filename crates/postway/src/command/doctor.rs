@@ -17,7 +17,7 @@ use crate::cli::output::{field, list};
 use crate::cli::progress::steps;
 use crate::cluster::clock::NodeClock;
 use crate::doctor::{
-    AREAS, CheckupState, CheckupSubject, DoctorCheckup, DomainOptions, DomainReport, ExpectedDkimKey,
+    AREAS, CheckupState, CheckupSubject, DoctorCheckup, DoctorReport, DomainOptions, ExpectedDkimKey,
     SystemDns, check_domain, examine, judge_mailbox,
 };
 
@@ -118,7 +118,7 @@ async fn mailboxes(context: &CommandContext) -> Result<(), CommandFailure> {
     if findings.is_empty() && !context.output.is_json() {
         eprintln!("no mailboxes are watched");
     }
-    let report = DomainReport { domain: "mailboxes".to_owned(), findings };
+    let report = DoctorReport { domain: "mailboxes".to_owned(), findings };
     match context.output.is_json() {
         true => context.output.json(&json!({"findings": report.findings}))?,
         false => context.output.text(&report.to_string())?,

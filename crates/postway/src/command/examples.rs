@@ -170,6 +170,20 @@ Examples:
   postway doctor --json               for programs
   postway doctor domain example.com   SPF, DKIM, DMARC and MX of a domain";
 
+/// `postway archive`.
+pub const ARCHIVE: &str = "Examples:
+  postway tenants update acme --archive-storage true --archive-encrypt true --archive-days 3650
+  postway --tenant acme archive list --since 2026-01-01T00:00:00Z
+  postway --tenant acme archive raw 0192d3a4-5b6c-7d8e-9f01-23456789abcd > mail.eml
+  postway archive open copy.eml.sealed > mail.eml   without a server, with the secret key";
+
+/// `postway domains`.
+pub const DOMAINS: &str = "Examples:
+  postway domains list
+  postway domains check example.com
+  postway domains summary example.com --days 90   who sends in its name; unknown senders first
+  postway domains reports example.com --limit 20";
+
 /// `postway events`.
 pub const EVENTS: &str = "Examples:
   postway events --limit 20

@@ -58,7 +58,7 @@ pub struct InboundListArgs {
     #[arg(long, value_parser = ["received", "routing", "routed", "no_match", "gone", "waiting", "dead"])]
     status: Option<String>,
     /// Only those of this kind
-    #[arg(long, value_parser = ["bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"])]
+    #[arg(long, value_parser = ["bounce", "delay", "success", "complaint", "pec", "auto_reply", "domain_report", "ordinary"])]
     kind: Option<String>,
     #[command(flatten)]
     page: PageArgs,

@@ -102,7 +102,7 @@ pub struct MailboxSettingsArgs {
     #[arg(long)]
     folder: Option<String>,
     /// What its mail is processed for; may be repeated [default: forward]
-    #[arg(long = "role", value_name = "ROLE", value_parser = ["forward", "bounces", "pec", "events"])]
+    #[arg(long = "role", value_name = "ROLE", value_parser = ["forward", "bounces", "pec", "events", "domain_reports"])]
     roles: Vec<String>,
     /// An address whose mail it gets from the reception, instead of from a folder: `desk@example.com`,
     /// `*@example.com`, or `@bounces.example.com` for signed envelope senders; may be repeated

@@ -6,6 +6,7 @@
 
 mod accounts;
 mod apply;
+mod archive;
 mod audit;
 mod audit_chain;
 mod authorize;
@@ -21,6 +22,7 @@ mod dead_letters;
 mod dev;
 mod dkim;
 mod doctor;
+mod domains;
 mod events;
 mod examples;
 mod history;
@@ -129,6 +131,9 @@ enum PostwayCommand {
     /// Create, list, show, suspend, activate and delete keys that sign the mail of a domain
     #[command(subcommand)]
     Dkim(dkim::DkimCommand),
+    /// List and check domains, and see who sends in their names: DMARC and TLS reports
+    #[command(subcommand, after_help = examples::DOMAINS)]
+    Domains(domains::DomainsCommand),
     /// Check everything that delivery depends on, and say what to do
     #[command(after_help = examples::DOCTOR)]
     Doctor(doctor::DoctorArgs),
@@ -170,6 +175,9 @@ enum PostwayCommand {
     /// List and show inbound mail, process it again, or mark it as done
     #[command(subcommand)]
     Inbound(inbound::InboundCommand),
+    /// List, show and delete stored copies of what was sent, and open encrypted ones
+    #[command(subcommand, after_help = examples::ARCHIVE)]
+    Archive(archive::ArchiveCommand),
     /// Print the events of messages, in order
     #[command(after_help = examples::EVENTS)]
     Events(events::EventsArgs),
@@ -300,6 +308,7 @@ impl CommandLine {
             PostwayCommand::Templates(command) => templates::run(&context, command).await,
             PostwayCommand::Recipients(command) => recipients::run(&context, command).await,
             PostwayCommand::Dkim(command) => dkim::run(&context, command).await,
+            PostwayCommand::Domains(command) => domains::run(&context, command).await,
             PostwayCommand::Doctor(args) => Box::pin(doctor::run(&context, args)).await,
             PostwayCommand::Accounts(command) => accounts::run(&context, *command).await,
             PostwayCommand::Secrets(command) => secrets::run(&context, command).await,
@@ -313,6 +322,7 @@ impl CommandLine {
             PostwayCommand::Rules(command) => rules::run(&context, command).await,
             PostwayCommand::Contacts(command) => contacts::run(&context, command).await,
             PostwayCommand::Inbound(command) => inbound::run(&context, command).await,
+            PostwayCommand::Archive(command) => archive::run(&context, command).await,
             PostwayCommand::Events(args) => events::run(&context, args).await,
             PostwayCommand::Tenants(command) => tenants::run(&context, *command).await,
             PostwayCommand::Users(command) => users::run(&context, command).await,

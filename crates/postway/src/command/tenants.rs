@@ -94,6 +94,21 @@ pub struct TenantEditArgs {
     /// How many days a link to a large file works
     #[arg(long, value_name = "DAYS")]
     link_days: Option<u32>,
+    /// The address that gets a copy of each mail that was sent
+    #[arg(long, value_name = "ADDRESS")]
+    archive_to: Option<String>,
+    /// The author of these copies, if the tenant has no default author
+    #[arg(long, value_name = "ADDRESS")]
+    archive_from: Option<String>,
+    /// Whether copies of what was sent are stored beside the blobs
+    #[arg(long, value_name = "true|false")]
+    archive_storage: Option<bool>,
+    /// Whether stored copies are encrypted with the secret key
+    #[arg(long, value_name = "true|false")]
+    archive_encrypt: Option<bool>,
+    /// How many days stored copies are kept
+    #[arg(long, value_name = "DAYS")]
+    archive_days: Option<u32>,
     /// The domain that its bounces are sent to
     #[arg(long, value_name = "DOMAIN")]
     bounce_domain: Option<String>,
@@ -197,7 +212,7 @@ async fn steer(
 }
 
 fn render(output: CommandOutput, tenant: &Value) -> String {
-    const FIELDS: [&str; 22] = [
+    const FIELDS: [&str; 23] = [
         "id",
         "name",
         "suspended",
@@ -219,6 +234,7 @@ fn render(output: CommandOutput, tenant: &Value) -> String {
         "test",
         "id_header",
         "on_doubt",
+        "archive",
         "created_at",
     ];
     output.fields(FIELDS.map(|name| (name, field(tenant, name))))
@@ -263,6 +279,14 @@ impl TenantEditArgs {
             ("link_days", self.link_days.map(Value::from)),
         ];
         put(&mut body, "large_files", large_files);
+        let archive = [
+            ("to", text(&self.archive_to)),
+            ("from", text(&self.archive_from)),
+            ("storage", self.archive_storage.map(Value::from)),
+            ("encrypt", self.archive_encrypt.map(Value::from)),
+            ("days", self.archive_days.map(Value::from)),
+        ];
+        put(&mut body, "archive", archive);
         let content = [
             ("html_required", self.html_required.map(Value::from)),
             ("auto_text", self.auto_text.map(Value::from)),

@@ -23,7 +23,7 @@ mod tests;
 pub use checkup::{AREAS, CheckupState, CheckupSubject, DoctorCheckup, examine};
 pub use dns::{DnsLookup, SystemDns};
 pub use mailbox::judge as judge_mailbox;
-pub use report::{DomainCheckState, DomainFinding, DomainReport};
+pub use report::{DoctorReport, DomainCheckState, DomainFinding};
 
 use postway_domain::address::domain_to_ascii;
 
@@ -48,12 +48,12 @@ pub struct ExpectedDkimKey {
 }
 
 /// Checks everything about the domain. Never fails: what goes wrong is a finding.
-pub async fn check_domain(domain: &str, options: &DomainOptions, dns: &dyn DnsLookup) -> DomainReport {
+pub async fn check_domain(domain: &str, options: &DomainOptions, dns: &dyn DnsLookup) -> DoctorReport {
     let domain = in_dns(domain);
     if !is_domain(&domain) {
         let advice = "give a domain, such as example.com or bücher.example";
         let finding = DomainFinding::new("domain", DomainCheckState::Wrong).found(&domain).advice(advice);
-        return DomainReport { domain, findings: vec![finding] };
+        return DoctorReport { domain, findings: vec![finding] };
     }
     let (spf, dkim, dmarc, mx, tls) = tokio::join!(
         spf::check(&domain, &options.spf, dns),
@@ -62,14 +62,14 @@ pub async fn check_domain(domain: &str, options: &DomainOptions, dns: &dyn DnsLo
         mx::check(&domain, dns),
         tls_policy::check(&domain, dns),
     );
-    DomainReport { domain, findings: [spf, dkim, dmarc, mx, tls].concat() }
+    DoctorReport { domain, findings: [spf, dkim, dmarc, mx, tls].concat() }
 }
 
 /// Checks that mail can reach the domain; for a domain that only receives bounces.
-pub async fn check_mx(domain: &str, dns: &dyn DnsLookup) -> DomainReport {
+pub async fn check_mx(domain: &str, dns: &dyn DnsLookup) -> DoctorReport {
     let domain = in_dns(domain);
     let findings = mx::check(&domain, dns).await;
-    DomainReport { domain, findings }
+    DoctorReport { domain, findings }
 }
 
 /// A domain as DNS knows it: in lower case, with A-labels. Anything else is returned unchanged.

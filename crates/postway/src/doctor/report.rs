@@ -102,21 +102,21 @@ impl DomainFinding {
 
 /// All findings about a domain. Its text is for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DomainReport {
+pub struct DoctorReport {
     /// The domain, in lower case.
     pub domain: String,
     /// What was found, in the order of the checks.
     pub findings: Vec<DomainFinding>,
 }
 
-impl DomainReport {
+impl DoctorReport {
     /// Whether nothing is missing or wrong, nor unknown.
     pub fn is_sound(&self) -> bool {
         self.findings.iter().all(|finding| finding.state.is_sound())
     }
 }
 
-impl fmt::Display for DomainReport {
+impl fmt::Display for DoctorReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.domain)?;
         let width = self.findings.iter().map(|finding| finding.check.chars().count()).max().unwrap_or(0);

@@ -85,7 +85,7 @@ fn options() -> DomainOptions {
 }
 
 /// Whether all that is needed is in this state.
-fn is_all(report: &DomainReport, state: DomainCheckState) -> bool {
+fn is_all(report: &DoctorReport, state: DomainCheckState) -> bool {
     report.findings.iter().all(|finding| [state, DomainCheckState::Absent].contains(&finding.state))
 }
 

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Context as _;
 use axum::Router;
 use postway_api::{AdminKey, ApiState, DomainChecker, KeyCheck, MetricsAccess, MetricsKey, UnopenedSecrets};
+use postway_archive::{Archiver, ArchiverParts};
 use postway_dispatch::probe::AccountProber;
 use postway_inbound::ImapSource;
 use postway_intake::{Door, DoorParts, FetchConfig, IntakeLimits, MessagePreparer, SpoolFolder};
@@ -46,6 +47,8 @@ pub struct BuiltServer {
     pub outboxes: OutboxSources,
     /// Notifies subscribers.
     pub notifier: Notifier,
+    /// Makes copies of what was sent.
+    pub archiver: Archiver,
     /// Watches mailboxes and processes their mail.
     pub inbound: InboundLoops,
     /// The desk for mail from other servers, if it is received.
@@ -103,6 +106,16 @@ pub fn build(
         patience: NotifierParts::PATIENCE,
         received: received_mail::reader(),
         public_url: config.public_url.clone(),
+    });
+    let archiver = Archiver::new(ArchiverParts {
+        store: store.clone(),
+        depot: depot.clone(),
+        door: door.clone(),
+        clock: clock.clone(),
+        secret_key: secret_key.clone(),
+        node: Arc::new(NodeDuties(membership.clone())),
+        incarnation: membership.roster().me(),
+        poll: ArchiverParts::POLL,
     });
     let inbound = InboundLoops::new(InboundParts {
         store: store.clone(),
@@ -162,6 +175,7 @@ pub fn build(
         spool: open_spool(config, &door)?,
         outboxes,
         notifier,
+        archiver,
         inbound,
         desk: reception::desk(config, store, depot, clock, secret_key)?,
         router,

@@ -31,6 +31,7 @@ impl RunningServer {
         let (.., storage_check) = tokio::join!(
             self.intake,
             self.notifier,
+            self.archiver,
             self.inbound,
             self.housekeeping,
             self.metrics,

@@ -62,6 +62,17 @@ pub fn secret_key(config: &ServerConfig) -> anyhow::Result<SecretKey> {
     Ok(with_previous_keys(current_secret_key(config)?, older))
 }
 
+/// The same for a command beside the server: no key is made where none is.
+pub fn existing_secret_key(config: &ServerConfig) -> anyhow::Result<SecretKey> {
+    let path = config.secret_key_file();
+    if config.secret_key.is_none() && !path.exists() {
+        anyhow::bail!(
+            "there is no secret key: set POSTWAY_SECRET_KEY, or data_dir to the folder of secret.key"
+        );
+    }
+    secret_key(config)
+}
+
 fn with_previous_keys(key: SecretKey, older: Option<SecretKey>) -> SecretKey {
     match older {
         Some(older) => key.with_previous(older),

@@ -38,6 +38,7 @@ pub struct RunningServer {
     pub(super) reception: JoinHandle<()>,
     pub(super) intake: JoinHandle<()>,
     pub(super) notifier: JoinHandle<()>,
+    pub(super) archiver: JoinHandle<()>,
     pub(super) inbound: JoinHandle<()>,
     pub(super) stop_upkeep: CancellationToken,
     pub(super) housekeeping: JoinHandle<()>,
@@ -73,7 +74,8 @@ pub fn start(
         ..
     } = listeners;
     let OpenedStore { store, membership, housekeeping } = opened;
-    let BuiltServer { door, preparer, spool, outboxes, notifier, inbound, guard, tokens, .. } = built;
+    let BuiltServer { door, preparer, spool, outboxes, notifier, archiver, inbound, guard, tokens, .. } =
+        built;
     let (stop_upkeep, stop_heartbeat) = (CancellationToken::new(), CancellationToken::new());
     let stop_traces = CancellationToken::new();
     let exporter = trace_export::start(&config.tracing, clock.clone(), membership.roster().me().to_string());
@@ -116,6 +118,7 @@ pub fn start(
         }
     });
     let notifier = tokio::spawn(notifier.run(stop_intake.clone()));
+    let archiver = tokio::spawn(archiver.run(stop_intake.clone()));
     let inbound = tokio::spawn(inbound.run(stop_intake.clone()));
     let metrics = tokio::spawn(keep_metrics(metrics, config.telemetry.upkeep, stop_upkeep.clone()));
     let heartbeat = tokio::spawn(membership.run(stop_heartbeat.clone()));
@@ -133,6 +136,7 @@ pub fn start(
         reception,
         intake,
         notifier,
+        archiver,
         inbound,
         stop_upkeep,
         housekeeping,

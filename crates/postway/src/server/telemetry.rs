@@ -261,6 +261,11 @@ fn describe() {
         "Notifications that were settled or put off, by outcome"
     );
     describe_histogram!("postway_notification_seconds", Unit::Seconds, "Calls to subscribers");
+    describe_counter!(
+        "postway_archive_copies_total",
+        "Copies of sent mail for archives, by tenant and result"
+    );
+    describe_gauge!("postway_archive_waiting", "Copies of sent mail that wait for their archive, by tenant");
     describe_counter!("postway_inbound_processed_total", "Mails that were processed, by tenant and mailbox");
     describe_counter!(
         "postway_inbound_no_match_total",

@@ -4,6 +4,7 @@
 //! A change and its audit entry are one transaction. Reads use separate connections.
 
 pub(crate) mod accounts;
+pub(crate) mod archive;
 pub(crate) mod audit;
 pub(crate) mod blocked;
 pub(crate) mod bulk_actions;

@@ -13,6 +13,9 @@ pub enum BlobError {
         "the blob {0} is missing: do all nodes share storage.url, was it changed, or emptied by somebody else?"
     )]
     Missing(BlobName),
+    /// The object is missing.
+    #[error("the object {0} is missing: was it deleted by somebody else?")]
+    ObjectMissing(String),
     /// The blob is damaged.
     #[error("the blob {0} is damaged: restore it from a backup")]
     Damaged(BlobName),
@@ -29,8 +32,19 @@ impl BlobError {
     pub fn is_transient(&self) -> bool {
         match self {
             BlobError::Unavailable(_) => true,
-            BlobError::NoPlace(_) | BlobError::Missing(_) | BlobError::Damaged(_) => false,
+            BlobError::NoPlace(_)
+            | BlobError::Missing(_)
+            | BlobError::ObjectMissing(_)
+            | BlobError::Damaged(_) => false,
             BlobError::Store(error) => error.is_transient(),
+        }
+    }
+
+    /// Converts an error of the library about an object.
+    pub(super) fn from_object(path: &str, error: object_store::Error) -> Self {
+        match error {
+            object_store::Error::NotFound { .. } => BlobError::ObjectMissing(path.to_owned()),
+            error => BlobError::Unavailable(error.to_string()),
         }
     }
 

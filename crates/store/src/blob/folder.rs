@@ -50,6 +50,19 @@ impl BlobFolder {
         done.map_err(|error| BlobError::Unavailable(format!("the folder {}: {error}", self.root.display())))
     }
 
+    /// Writes an object under a path below the root.
+    pub async fn write_object(&self, path: &str, bytes: Bytes) -> Result<(), BlobError> {
+        let (folder, target) = (self.clone(), self.root.join(path));
+        self.run(move || {
+            let inner = target.parent().unwrap_or(&folder.root);
+            fs::create_dir_all(inner)?;
+            folder.write_whole(&target, &bytes)?;
+            let below = inner.ancestors().take_while(|outer| outer.starts_with(&folder.root));
+            below.into_iter().try_for_each(sync)
+        })
+        .await
+    }
+
     fn write_now(&self, name: &BlobName, bytes: &[u8]) -> io::Result<()> {
         let [first, second, file] = location::parts(name);
         let (outer, inner) = (self.root.join(&first), self.root.join(&first).join(second));

@@ -10,6 +10,7 @@ mod error;
 mod folder;
 mod location;
 mod node_marker;
+mod object;
 mod registry;
 #[cfg(test)]
 mod tests;

@@ -205,3 +205,23 @@ fn a_place_that_is_none_is_refused_with_a_reason() {
         assert!(!refused.is_transient());
     }
 }
+
+/// Whole, again under the same name, and gone; in a folder and in object storage.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_is_written_replaced_read_and_deleted() {
+    let (in_folder, folder) = folder();
+    let place = "archive/acme/2026/11/19/mail.eml";
+    for depot in [&in_folder, &s3().await] {
+        assert!(matches!(depot.get_object(place).await, Err(BlobError::ObjectMissing(_))));
+        for bytes in ["first", "second, and longer", "3"] {
+            depot.put_object(place, Bytes::from_static(bytes.as_bytes())).await.unwrap();
+            assert_eq!(depot.get_object(place).await.unwrap(), bytes);
+        }
+        depot.delete_object(place).await.unwrap();
+        depot.delete_object(place).await.unwrap();
+        assert!(depot.get_object(place).await.is_err());
+    }
+    in_folder.put_object(place, Bytes::from_static(b"x")).await.unwrap();
+    assert_eq!(fs::read(folder.path().join(place)).unwrap(), b"x");
+    assert_eq!(fs::read_dir(folder.path().join("unfinished")).unwrap().count(), 0);
+}

@@ -91,6 +91,7 @@ pub fn routed(one: &MailToProcess, token: i64, to: InboundState, now: Time) -> I
         reminders: one.reminders,
         findings: Vec::new(),
         received: None,
+        domain_reports: Vec::new(),
     }
 }
 

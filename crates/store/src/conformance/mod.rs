@@ -11,6 +11,7 @@
 pub mod accept;
 pub mod accounts;
 pub mod again;
+pub mod archive;
 pub mod audit;
 pub mod blobs;
 pub mod bodies;
@@ -21,6 +22,7 @@ pub mod collapse;
 pub mod dedup;
 pub mod destinations;
 pub mod dkim;
+pub mod domain_reports;
 pub mod erase;
 pub mod fan_out;
 pub mod fates;

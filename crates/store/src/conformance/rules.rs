@@ -53,6 +53,20 @@ macro_rules! conformance_tests {
                 bodies_are_removed_where_the_fence_held
                 a_recipient_deleted_meanwhile_is_told_at_the_claim
             }
+            archive {
+                what_was_sent_waits_for_its_archive_and_nothing_else
+                a_message_stays_until_its_copy_is_made
+                stored_copies_are_listed_and_replaced
+                copies_of_a_deleted_tenant_expire
+            }
+            domain_reports {
+                a_domain_report_reads_back_whole_and_counts_once
+                sums_of_domain_reports_are_by_day_kind_and_source
+                a_domain_report_is_its_tenants_and_a_forged_one_does_not_count
+                a_late_domain_report_is_not_written
+                a_flood_of_domain_reports_stays_within_its_bounds
+                domain_reports_are_forgotten_in_time_and_with_their_tenant
+            }
             bulk {
                 bulk_actions_read_back_whole_and_are_listed_from_the_latest
                 a_slice_is_one_transaction

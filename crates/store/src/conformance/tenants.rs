@@ -5,7 +5,10 @@ use postway_domain::{
     id::AuditId,
     message::{AttemptOutcome, OnDoubt},
     secret::SealedSecret,
-    tenant::{CallbackForm, ContentLimits, LargeFilePolicy, LargeFiles, RemoteAuth, RemoteService},
+    tenant::{
+        CallbackForm, ContentLimits, LargeFilePolicy, LargeFiles, RemoteAuth, RemoteService,
+        archive::ArchiveSettings,
+    },
 };
 
 use super::{
@@ -64,6 +67,13 @@ fn whole(id: &str) -> Tenant {
         allowed_senders: vec!["größe.example".parse().unwrap(), "news-*@*.example.com".parse().unwrap()],
         bind_reply_to: true,
         virus_policy: postway_domain::tenant::VirusPolicy::Closed,
+        archive: Some(ArchiveSettings {
+            to: Some("box@example.com".to_owned()),
+            from: Some("Archive <archive@example.com>".to_owned()),
+            storage: true,
+            encrypt: true,
+            days: Some(3_650),
+        }),
         guard_content: true,
         daily_quota: postway_domain::quota::DailyQuota {
             messages: Some(1_000),

@@ -4,7 +4,7 @@ use postway_domain::{oauth::OAuthOwner, quota::QuotaDay};
 
 use crate::{
     admin::{
-        accounts, audit, bulk_actions, domain_checks, keys, oauth, provider_hooks, quotas, routes,
+        accounts, archive, audit, bulk_actions, domain_checks, keys, oauth, provider_hooks, quotas, routes,
         scoped_suppressions, sessions, streams, suppressions, suspensions, tenants, user_sessions, users,
     },
     content::{dkim_keys, links, recipients, templates},
@@ -30,14 +30,14 @@ pub(crate) async fn change(
                 for account in accounts {
                     accounts::create(session, account).await?;
                 }
-                reporting::keep_client(session, tenant).await?;
+                reporting::keep_own(session, tenant).await?;
             }
             created
         }
         DirectoryChange::UpdateTenant(tenant, expected) => {
             let updated = tenants::update(session, tenant, *expected).await?;
             if updated == ChangeResult::Done {
-                reporting::keep_client(session, tenant).await?;
+                reporting::keep_own(session, tenant).await?;
             }
             updated
         }
@@ -90,6 +90,8 @@ pub(crate) async fn change(
         DirectoryChange::StopBulkAction(tenant, id, at) => {
             bulk_actions::stop(session, tenant, *id, *at).await?
         }
+        DirectoryChange::PutArchived(mail) => archive::put(session, mail).await?,
+        DirectoryChange::ForgetArchived(mail) => archive::forget(session, mail).await?,
         DirectoryChange::PutDomainCheck(check) => domain_checks::put(session, check).await?,
         DirectoryChange::DeleteDomainCheck(tenant, domain) => {
             domain_checks::delete(session, tenant, domain).await?
@@ -146,6 +148,7 @@ pub(crate) async fn change(
             scoped_suppressions::forget(session, *now).await?;
             sessions::forget(session, *now).await?;
             bulk_actions::forget(session, *now).await?;
+            inbound::domain_reports::forget(session, *now).await?;
             quotas::forget(session, QuotaDay::of(*now)).await?;
             user_sessions::forget(session, *now).await?;
             links::forget(session, *now).await?

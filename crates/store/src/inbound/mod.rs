@@ -9,6 +9,7 @@ pub(crate) mod append_events;
 pub(crate) mod claim;
 pub(crate) mod contacts;
 pub(crate) mod cursor;
+pub(crate) mod domain_reports;
 pub(crate) mod findings;
 pub(crate) mod job;
 pub(crate) mod mailboxes;
@@ -97,6 +98,7 @@ pub(crate) fn statements() -> Vec<SqlText> {
         claim::statements(),
         settle::statements(),
         findings::statements(),
+        domain_reports::statements(),
         append_events::statements(),
         receipts::statements(),
         removal::statements(),

@@ -9,6 +9,7 @@ use postway_domain::{EventKind, InboundState, LaneId, MessageState, MessageUid, 
 
 use super::{
     claim::ids,
+    domain_reports,
     findings::{self, FindingSource},
 };
 use crate::{
@@ -146,6 +147,8 @@ pub(crate) async fn settle(
     let sources: Vec<FindingSource<'_>> =
         of_ours.iter().map(|one| FindingSource::of_mail(one.uid, one.at, &one.findings)).collect();
     findings::write(session, journal, &sources, &again).await?;
+    let reports: Vec<_> = of_ours.iter().flat_map(|one| &one.domain_reports).collect();
+    domain_reports::write(session, &reports).await?;
     tell(session, journal, &mut done).await?;
     let is_due_again = write(session, &mut done).await?;
     let sent: Vec<_> = of_ours

@@ -122,7 +122,7 @@ async fn mariadb_finds_by_index() {
 
 /// Returns to the schema before mailboxes were distinguished by port, with one at an unusual port. For SQLite
 /// and PostgreSQL.
-const BEFORE_PORTS: &str = "DROP TABLE quota_use; DROP TABLE gateway_user; DROP TABLE user_session; DROP TABLE audit_head; DROP INDEX audit_position; \
+const BEFORE_PORTS: &str = "DROP TABLE domain_report; DROP TABLE domain_report_line; DROP TABLE archived_mail; DROP TABLE quota_use; DROP TABLE gateway_user; DROP TABLE user_session; DROP TABLE audit_head; DROP INDEX audit_position; \
      ALTER TABLE audit DROP COLUMN position; ALTER TABLE audit DROP COLUMN previous; ALTER TABLE audit DROP COLUMN digest; \
      ALTER TABLE audit DROP COLUMN salt; ALTER TABLE audit DROP COLUMN target_digest; ALTER TABLE api_key DROP COLUMN created_by; DROP TABLE bulk_action; DROP TABLE domain_check; DROP TABLE provider_event; DROP TABLE provider_hook; DROP TABLE route; DROP TABLE dialogue; ALTER TABLE lane DROP COLUMN destination; ALTER TABLE lane DROP COLUMN idle_since; ALTER TABLE api_key DROP COLUMN restrictions; DROP TABLE scoped_suppression; DROP TABLE stream; DROP INDEX recipient_outcome; ALTER TABLE event DROP COLUMN more; DROP INDEX spent_bucket; DROP TABLE oauth_state; ALTER TABLE content DROP COLUMN trace; ALTER TABLE content DROP COLUMN packing; DROP INDEX mailbox_place; ALTER TABLE mailbox DROP COLUMN port; \
      CREATE UNIQUE INDEX mailbox_place ON mailbox (tenant, place); DELETE FROM schema_migration WHERE version >= 11; \

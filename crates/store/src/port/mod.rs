@@ -3,7 +3,9 @@
 //! The caller passes the time; the database's own clock is only ever compared. A method takes many items at
 //! once if its callers can have many.
 
+mod archive;
 mod bulk_action;
+mod domain_report;
 mod hook;
 mod inbound;
 mod node;
@@ -24,7 +26,9 @@ use postway_domain::{
     quota::QuotaDay,
 };
 
+pub use archive::ArchiveStore;
 pub use bulk_action::BulkActionStore;
+pub use domain_report::DomainReportStore;
 pub use hook::HookStore;
 pub use inbound::InboundStore;
 pub use node::NodeStore;
@@ -453,6 +457,8 @@ pub trait Store:
     + StreamStore
     + RouteStore
     + BulkActionStore
+    + DomainReportStore
+    + ArchiveStore
     + PeopleStore
     + OperationStore
 {
@@ -474,6 +480,8 @@ impl<T> Store for T where
         + StreamStore
         + RouteStore
         + BulkActionStore
+        + DomainReportStore
+        + ArchiveStore
         + PeopleStore
         + OperationStore
 {

@@ -15,6 +15,7 @@ use postway_domain::{
 
 use super::{
     AccountKey, SendingPermit,
+    archive::ArchivedMail,
     bulk_action::BulkAction,
     inbound::MailboxKey,
     people::UserSession,
@@ -123,6 +124,10 @@ pub enum DirectoryChange {
     CreateBulkAction(BulkAction),
     /// Ends a running bulk action; `Already` if it has ended.
     StopBulkAction(TenantId, BulkActionId, Time),
+    /// Notes a stored copy of a sent mail.
+    PutArchived(ArchivedMail),
+    /// Forgets a stored copy that was deleted, unless it was stored again.
+    ForgetArchived(ArchivedMail),
     /// Writes what the check of a domain found, in place of the check before.
     PutDomainCheck(DomainCheckRecord),
     /// Forgets the check of a domain.

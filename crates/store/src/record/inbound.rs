@@ -8,7 +8,7 @@ use postway_domain::{
     inbound::FolderCursor,
 };
 
-use super::{body::StoredBody, claim::LeaseGrant, finding::MessageFinding};
+use super::{body::StoredBody, claim::LeaseGrant, domain_report::NewDomainReport, finding::MessageFinding};
 
 /// One mailbox of one tenant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -246,6 +246,8 @@ pub struct InboundMailResult {
     pub findings: Vec<MessageFinding>,
     /// The data of a `received` event, if subscribers are notified. The event belongs to the mail's own id.
     pub received: Option<String>,
+    /// The reports about domains that it brings.
+    pub domain_reports: Vec<NewDomainReport>,
 }
 
 /// A PEC receipt to store with its message.

@@ -1,12 +1,14 @@
 //! The types that cross the port.
 
 mod accept;
+mod archive;
 mod body;
 mod bulk_action;
 mod change;
 mod claim;
 mod directory;
 mod disk_space;
+mod domain_report;
 mod finding;
 mod hook;
 mod inbound;
@@ -23,6 +25,7 @@ pub use accept::{
     Acceptance, BatchKey, DedupKind, MessageContent, NewMessage, NewRecipient, external_label,
     message_id_label,
 };
+pub use archive::{ArchiveBacklog, ArchiveFilter, ArchivedMail};
 pub use body::{BlobName, BlobRef, NoBlobName, StoredBody};
 pub use bulk_action::{BulkAction, BulkActionState, BulkStep};
 pub use change::{AttemptEnd, MessageChange, NewEvent, RecipientChange, SmtpReply, WireCommit, WriteFence};
@@ -36,6 +39,10 @@ pub use directory::{
     SuspensionScope,
 };
 pub use disk_space::StoreSpace;
+pub use domain_report::{
+    DomainReportDay, DomainReportPlace, DomainReportQuestion, DomainReportSource, DomainReportView,
+    NewDomainReport, ReportedDomain,
+};
 pub(crate) use finding::FindingOrigin;
 pub use finding::MessageFinding;
 pub use hook::{

@@ -34,7 +34,7 @@ pub(crate) use resend::WAITING;
 #[cfg(test)]
 pub(crate) use settle::LEASED;
 pub(crate) use settle::{next_due, next_state, settle};
-pub(crate) use subscribers::{client_of, create, delete, forget, keep_client, quiet, update};
+pub(crate) use subscribers::{OWN, create, delete, forget, keep_own, own_of, quiet, update};
 
 use crate::{
     error::StoreError,

@@ -1,12 +1,15 @@
 //! Subscribers.
 //!
-//! A tenant's `client_sync` is one of them and follows the tenant's settings, in the same transaction. A
-//! deleted subscriber is not visible any more. Its notifications may be many, so they are removed slice by
+//! A tenant's `client_sync` and its archive are among them and follow the tenant's settings, in the same
+//! transaction. A deleted subscriber is not visible any more. Its notifications may be many, so they are removed slice by
 //! slice, and its row with the last slice.
 
 use postway_domain::{
-    Subscriber, SubscriberKind, Tenant, TenantId, Time, id::SubscriberId, secret::SealedSecret,
-    subscriber::EventFilter, tenant::CallbackForm,
+    EventKind, Subscriber, SubscriberKind, Tenant, TenantId, Time,
+    id::SubscriberId,
+    secret::SealedSecret,
+    subscriber::{EventFilter, event_name},
+    tenant::CallbackForm,
 };
 
 use crate::{
@@ -162,40 +165,57 @@ async fn drop_slice(session: &mut dyn SqlSession, tenant: &str, id: &str) -> Res
     Ok(())
 }
 
-/// A tenant's own subscriber, from its settings.
-pub(crate) fn client_of(tenant: &Tenant) -> Option<Subscriber> {
-    tenant.settings.client_sync.as_ref()?;
-    Some(Subscriber {
-        tenant: tenant.id.clone(),
-        id: Subscriber::CLIENT.parse().ok()?,
-        kind: match tenant.settings.callback_form {
-            CallbackForm::Event => SubscriberKind::Webhook,
-            CallbackForm::Outbox => SubscriberKind::Callback,
-            CallbackForm::Batch => SubscriberKind::Sync,
-        },
-        url: String::new(),
-        events: EventFilter::default(),
-        secrets: None,
-        active: true,
-        disabled_reason: None,
-        description: None,
-        quiet_until: None,
-        version: 1,
-        created_at: tenant.updated_at,
-        updated_at: tenant.updated_at,
-    })
+/// The events after which a copy goes to an archive. Captured mail was not sent.
+const ARCHIVED: [EventKind; 2] = [EventKind::Sent, EventKind::Resolved];
+/// The ids of the subscribers that settings make.
+pub(crate) const OWN: [&str; 2] = [Subscriber::CLIENT, Subscriber::ARCHIVE];
+
+/// A tenant's own subscribers, from its settings: its client, and its archive.
+pub(crate) fn own_of(tenant: &Tenant) -> Vec<Subscriber> {
+    let settings = &tenant.settings;
+    let client = settings.client_sync.as_ref().map(|_| match settings.callback_form {
+        CallbackForm::Event => SubscriberKind::Webhook,
+        CallbackForm::Outbox => SubscriberKind::Callback,
+        CallbackForm::Batch => SubscriberKind::Sync,
+    });
+    let client = client.map(|kind| (Subscriber::CLIENT, kind, EventFilter::default()));
+    let archived =
+        || ARCHIVED.iter().filter_map(|kind| event_name(*kind, false)).map(str::to_owned).collect();
+    let archive = settings.archive.as_ref();
+    let archive = archive.map(|_| (Subscriber::ARCHIVE, SubscriberKind::Archive, EventFilter(archived())));
+    let subscriber = |(id, kind, events): (&str, _, _)| {
+        Some(Subscriber {
+            tenant: tenant.id.clone(),
+            id: id.parse().ok()?,
+            kind,
+            url: String::new(),
+            events,
+            secrets: None,
+            active: true,
+            disabled_reason: None,
+            description: None,
+            quiet_until: None,
+            version: 1,
+            created_at: tenant.updated_at,
+            updated_at: tenant.updated_at,
+        })
+    };
+    client.into_iter().chain(archive).filter_map(subscriber).collect()
 }
 
-/// Creates, changes or deletes a tenant's own subscriber. New settings are tried even if the old ones were
-/// given up, but not before the end of the quiet period it asked for.
-pub(crate) async fn keep_client(session: &mut dyn SqlSession, tenant: &Tenant) -> Result<(), StoreError> {
-    let Some(client) = client_of(tenant) else {
-        let id: SubscriberId = decode::parsed(Subscriber::CLIENT)?;
-        return delete(session, &tenant.id, &id).await.map(drop);
-    };
-    let values = values![client.kind.code(), client.updated_at, client.tenant.as_str(), client.id.as_str()];
-    if session.execute(KEEP, values).await? == 0 {
-        create(session, &client).await?;
+/// Creates, changes or deletes a tenant's own subscribers. New settings are tried even if the old ones were
+/// given up, but not before the end of the quiet period that was asked for.
+pub(crate) async fn keep_own(session: &mut dyn SqlSession, tenant: &Tenant) -> Result<(), StoreError> {
+    let own = own_of(tenant);
+    for id in OWN.iter().filter(|id| own.iter().all(|one| one.id.as_str() != **id)) {
+        let id: SubscriberId = decode::parsed(id)?;
+        delete(session, &tenant.id, &id).await?;
+    }
+    for one in own {
+        let values = values![one.kind.code(), one.updated_at, one.tenant.as_str(), one.id.as_str()];
+        if session.execute(KEEP, values).await? == 0 {
+            create(session, &one).await?;
+        }
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ const IS_DELETED: SqlText = SqlText::same("SELECT id FROM tenant WHERE id = ? AN
 static KEYS: MultiRow = MultiRow::new("DELETE FROM dedup WHERE uid IN (", 1, ")");
 /// Tables that may have as many rows as there are messages and are found by tenant only: the statement that
 /// selects a slice, and the deletion, which takes the last selected column as a list, after the others.
-static OF_TENANT_MANY: [(SqlText, MultiRow); 12] = [
+static OF_TENANT_MANY: [(SqlText, MultiRow); 14] = [
     (
         SqlText::same("SELECT tag, uid FROM tag WHERE tenant = ? ORDER BY tag, uid LIMIT ?"),
         MultiRow::new("DELETE FROM tag WHERE tenant = ? AND tag = ? AND uid IN (", 1, ")"),
@@ -72,11 +72,25 @@ static OF_TENANT_MANY: [(SqlText, MultiRow); 12] = [
         MultiRow::new("DELETE FROM provider_event WHERE tenant = ? AND uid IN (", 1, ")"),
     ),
     (
+        SqlText::same(
+            "SELECT domain, digest FROM domain_report WHERE tenant = ? ORDER BY domain, digest LIMIT ?",
+        ),
+        MultiRow::new("DELETE FROM domain_report WHERE tenant = ? AND domain = ? AND digest IN (", 1, ")"),
+    ),
+    (
+        SqlText::same(
+            "SELECT domain, day FROM domain_report_line WHERE tenant = ? ORDER BY domain, day LIMIT ?",
+        ),
+        MultiRow::new("DELETE FROM domain_report_line WHERE tenant = ? AND domain = ? AND day IN (", 1, ")"),
+    ),
+    (
         SqlText::same("SELECT id FROM contact WHERE tenant = ? ORDER BY id LIMIT ?"),
         MultiRow::new("DELETE FROM contact WHERE tenant = ? AND id IN (", 1, ")"),
     ),
 ];
-const OF_TENANT: [SqlText; 20] = [
+const OF_TENANT: [SqlText; 21] = [
+    // What is archived lies outside the database: its rows stay until it is deleted there.
+    SqlText::same("UPDATE archived_mail SET expires_at = 0 WHERE tenant = ?"),
     SqlText::same("DELETE FROM quota_use WHERE tenant = ?"),
     SqlText::same("DELETE FROM provider_hook WHERE tenant = ?"),
     SqlText::same("DELETE FROM bulk_action WHERE tenant = ?"),

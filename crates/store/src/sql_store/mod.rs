@@ -2,10 +2,12 @@
 //! implements one trait of the port for every type that implements [`SqlStore`]. Changes go to the writers,
 //! reads to a reading connection.
 
+mod archive;
 mod blobs;
 mod bulk_actions;
 mod catalogue;
 mod directory;
+mod domain_reports;
 mod hooks;
 mod inbound;
 mod people;

@@ -2,7 +2,7 @@
 
 use crate::{
     admin::{
-        accounts, audit, blocked, bulk_actions, deleted_recipients, domain_checks, keys, oauth,
+        accounts, archive, audit, blocked, bulk_actions, deleted_recipients, domain_checks, keys, oauth,
         provider_hooks, quotas, routes, scoped_suppressions, sessions, streams, suppressions, suspensions,
         tenants, user_sessions, users,
     },
@@ -20,6 +20,7 @@ use crate::{
 pub(crate) fn statements() -> Vec<SqlText> {
     let listed = [
         accounts::STATEMENTS,
+        archive::STATEMENTS,
         audit::STATEMENTS,
         bulk_actions::STATEMENTS,
         domain_checks::STATEMENTS,

@@ -8,7 +8,7 @@ use postway_domain::{
     AccountId, TenantSettings,
     message::OnDoubt,
     quota::DailyQuota,
-    tenant::{ContentLimits, RemoteAuth, RemoteService},
+    tenant::{ContentLimits, RemoteAuth, RemoteService, archive::ArchiveSettings},
 };
 use serde_json::{Map, Value, json};
 
@@ -135,6 +135,7 @@ pub(super) fn read(
         virus_policy: fields.read("virus_policy", "must be open, closed or off").unwrap_or_default(),
         daily_quota: fields.object("daily_quota", daily_quota).unwrap_or_default(),
         guard_content: fields.read("guard_content", FLAG).unwrap_or_default(),
+        archive: fields.object("archive", archive),
     };
     fields.finish("is not a field of a tenant");
     for (field, message) in settings.check() {
@@ -162,6 +163,16 @@ fn content(fields: &mut JsonFieldReader<'_>) -> ContentLimits {
         message_bytes: fields.number("message_bytes"),
         html_required: fields.read("html_required", FLAG).unwrap_or_default(),
         auto_text: fields.read("auto_text", FLAG).unwrap_or_default(),
+    }
+}
+
+fn archive(fields: &mut JsonFieldReader<'_>) -> ArchiveSettings {
+    ArchiveSettings {
+        to: fields.text("to", ADDRESS_CHARS_MAX).filter(|to| !to.is_empty()),
+        from: fields.text("from", ADDRESS_CHARS_MAX).filter(|from| !from.is_empty()),
+        storage: fields.read("storage", FLAG).unwrap_or_default(),
+        encrypt: fields.read("encrypt", FLAG).unwrap_or_default(),
+        days: fields.number("days"),
     }
 }
 

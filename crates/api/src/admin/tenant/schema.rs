@@ -92,8 +92,30 @@ pub(crate) struct TenantRequest {
     /// beside `read`.
     #[schema(default = false)]
     guard_content: Option<bool>,
+    /// Where copies of what was sent go; nowhere when absent.
+    archive: Option<ArchiveRequest>,
     /// With `PATCH`: change only if the tenant still has this version.
     version: Option<i64>,
+}
+
+/// Where copies of what was sent go: an address, storage, or both.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ArchiveRequest {
+    /// The address that gets each copy, as a mail of its own with the original attached.
+    #[schema(example = "archive@example.com")]
+    to: Option<String>,
+    /// The author of these mails; the tenant's `default_from` when absent.
+    #[schema(example = "Archive <archive@example.com>")]
+    from: Option<String>,
+    /// Whether copies are stored beside the blobs, by date.
+    #[schema(default = false)]
+    storage: Option<bool>,
+    /// Whether stored copies are encrypted with the gateway's secret key.
+    #[schema(default = false)]
+    encrypt: Option<bool>,
+    /// How many days stored copies are kept; for ever when absent.
+    #[schema(example = 3_650, minimum = 1, maximum = 36_500)]
+    days: Option<u32>,
 }
 
 /// How much mail a tenant may hand over in a day of UTC.

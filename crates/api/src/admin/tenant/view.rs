@@ -5,7 +5,7 @@ use postway_domain::{
     address_pattern::AddressPattern,
     message::OnDoubt,
     quota::DailyQuota,
-    tenant::{CallbackForm, LargeFilePolicy, RemoteAuth, RemoteService},
+    tenant::{CallbackForm, LargeFilePolicy, RemoteAuth, RemoteService, archive::ArchiveSettings},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -80,6 +80,8 @@ pub(crate) struct TenantView {
     daily_quota: DailyQuotaView,
     /// Whether reading bodies takes the right `read:content`, beside `read`.
     guard_content: bool,
+    /// Where copies of what was sent go; null for nowhere.
+    archive: Option<ArchiveView>,
     /// Increases with each change.
     version: i64,
     /// When it was created.
@@ -88,6 +90,31 @@ pub(crate) struct TenantView {
     /// When it was last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
+}
+
+/// Where copies of what was sent go.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Archive)]
+pub(crate) struct ArchiveView {
+    /// The address that gets each copy.
+    #[schema(example = "archive@example.com")]
+    to: Option<String>,
+    /// The author of these mails; null for the tenant's `default_from`.
+    #[schema(example = "Archive <archive@example.com>")]
+    from: Option<String>,
+    /// Whether copies are stored.
+    storage: bool,
+    /// Whether stored copies are encrypted with the gateway's secret key.
+    encrypt: bool,
+    /// How many days stored copies are kept; null for ever.
+    days: Option<u32>,
+}
+
+impl From<ArchiveSettings> for ArchiveView {
+    fn from(settings: ArchiveSettings) -> Self {
+        let ArchiveSettings { to, from, storage, encrypt, days } = settings;
+        Self { to, from, storage, encrypt, days }
+    }
 }
 
 /// Limits of composed mail.
@@ -223,6 +250,7 @@ impl TenantView {
             virus_policy: settings.virus_policy,
             daily_quota: DailyQuotaView::from(settings.daily_quota),
             guard_content: settings.guard_content,
+            archive: settings.archive.map(ArchiveView::from),
             version: tenant.version,
             created_at: tenant.created_at,
             updated_at: tenant.updated_at,

@@ -24,7 +24,8 @@ use crate::{
 };
 
 /// The kinds of inbound mail.
-const KINDS: [&str; 7] = ["bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"];
+const KINDS: [&str; 8] =
+    ["bounce", "delay", "success", "complaint", "pec", "auto_reply", "domain_report", "ordinary"];
 
 /// The inbound mail that `{id}` in the path names. A text that is not a uid is 404.
 pub(crate) struct NamedInbound(MessageUid);
@@ -68,7 +69,7 @@ pub(crate) async fn bytes_of(app: &AppState, tenant: &TenantId, uid: MessageUid)
     params(
         ("mailbox" = Option<String>, Query, description = "Only those of this mailbox"),
         ("status" = Option<String>, Query, description = "Only those with this status: `received`, `routing`, `routed`, `no_match`, `gone`, `waiting` or `dead`"),
-        ("kind" = Option<String>, Query, description = "Only those of this kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary`"),
+        ("kind" = Option<String>, Query, description = "Only those of this kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply`, `domain_report` or `ordinary`"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
         ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),

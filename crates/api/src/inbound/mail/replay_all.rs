@@ -39,7 +39,8 @@ pub(crate) struct InboundReplayRequest {
     /// Only mail of this mailbox.
     #[schema(example = "support")]
     mailbox: Option<String>,
-    /// Only mail of this kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary`.
+    /// Only mail of this kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply`, `domain_report` or
+    /// `ordinary`.
     kind: Option<String>,
     /// Only mail registered at this time or later: RFC 3339 or Unix seconds.
     #[schema(inline)]

@@ -20,8 +20,8 @@ pub(crate) struct InboundSummary {
     /// `received`, `routing`, `routed`, `no_match`, `gone`, `waiting` or `dead`.
     #[schema(example = "routed")]
     status: &'static str,
-    /// The kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary`; null before it
-    /// was processed.
+    /// The kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply`, `domain_report` or `ordinary`;
+    /// null before it was processed.
     kind: Option<String>,
     /// The author.
     from: Option<String>,

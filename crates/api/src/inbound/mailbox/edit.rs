@@ -274,7 +274,7 @@ fn roles(fields: &mut JsonFieldReader<'_>) -> Option<Vec<MailboxRole>> {
             Some(roles)
         }
         _ => {
-            fields.refuse(name, "must be one or several of forward, bounces, pec and events");
+            fields.refuse(name, "must be one or several of forward, bounces, pec, events and domain_reports");
             None
         }
     }

@@ -45,7 +45,8 @@ pub(crate) struct MailboxRequest {
     #[schema(default = "INBOX")]
     folder: Option<String>,
     /// What its mail is processed for: `forward` (rules; the default), `bounces`, `pec`, `events` (every
-    /// ordinary mail is reported as `email.received`). A list or a single one.
+    /// ordinary mail is reported as `email.received`), `domain_reports` (DMARC and TLS reports about your domains).
+    /// A list or a single one.
     #[schema(inline)]
     roles: Option<Roles>,
     /// Another name for `roles`; only one of them may be given.

@@ -51,7 +51,8 @@ pub(crate) struct MailboxView {
     /// The folder that is watched.
     #[schema(example = "INBOX")]
     folder: String,
-    /// What its mail is processed for: `forward`, `bounces`, `pec`, `events`.
+    /// What its mail is processed for: `forward`, `bounces`, `pec`, `events`,
+    /// `domain_reports`.
     #[schema(value_type = Vec<String>, example = json!(["bounces"]))]
     roles: Vec<MailboxRole>,
     /// Whether it is watched at all.

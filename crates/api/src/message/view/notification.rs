@@ -1,6 +1,6 @@
 //! The notifications of a message, and when it was completely reported.
 
-use postway_domain::{MessageEvent, Subscriber, Time, subscriber::event_name};
+use postway_domain::{MessageEvent, Subscriber, SubscriberKind, Time, subscriber::event_name};
 use postway_store::{
     hears_of,
     record::{MessageRecord, MessageSummary, NotificationProgress, NotificationView, SubscriberProgress},
@@ -74,7 +74,9 @@ pub(crate) fn since_when<'e>(
     notified: &[SubscriberProgress],
     subscribers: &[Subscriber],
 ) -> Option<Time> {
-    let all = notified.iter().map(|one| one.all).max().unwrap_or_default();
+    // An archive is no receiver of reports: a message is reported while its copy still waits.
+    let called = notified.iter().filter(|one| one.subscriber.as_str() != Subscriber::ARCHIVE);
+    let all = called.map(|one| one.all).max().unwrap_or_default();
     if !message.state.status().is_final() || all == NotificationProgress::Open {
         return None;
     }
@@ -90,6 +92,7 @@ pub(crate) fn since_when<'e>(
 /// event; the subscriber existed before the event, and is still active.
 fn will_be_notified(subscriber: &Subscriber, event: &MessageEvent, notified: &[SubscriberProgress]) -> bool {
     subscriber.active
+        && subscriber.kind != SubscriberKind::Archive
         && subscriber.updated_at <= event.at
         && is_subscribed(subscriber, event)
         && !notified.iter().any(|one| one.subscriber == subscriber.id && one.seq >= event.seq)

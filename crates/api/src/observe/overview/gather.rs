@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use postway_domain::{MessageStatus, TenantId, Time, quota::QuotaDay};
+use postway_domain::{MessageStatus, SubscriberKind, TenantId, Time, quota::QuotaDay};
 use postway_store::record::{DomainCheckRecord, MessageFilter, MessageSummary, OpenCircuit, QuotaUse};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -262,6 +262,7 @@ async fn subscribers(
 ) -> Result<Vec<OverviewSubscriber>, ApiError> {
     let due = app.store.report_state(now).await?.due;
     let all = app.store.subscribers(Some(tenant)).await?.into_iter();
+    let all = all.filter(|one| one.kind != SubscriberKind::Archive);
     let views = all.map(|one| OverviewSubscriber {
         due: due.iter().any(|due| due.tenant == *tenant && due.subscriber == one.id),
         id: one.id.to_string(),

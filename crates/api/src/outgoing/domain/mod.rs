@@ -1,9 +1,12 @@
 //! `/v1/domains`: the domains that a tenant sends from, and what DNS says about each.
 //!
-//! They are those with signing keys, the one that bounces come back to, and any that was checked. A list
-//! shows what the last check found; a check asks DNS now.
+//! They are those with signing keys, the one that bounces come back to, and any that was checked or that others
+//! report about. A list shows what the last check found; a check asks DNS now; `report` sums up what reports
+//! say.
 
 pub(crate) mod check;
+pub(crate) mod report;
+mod report_view;
 mod view;
 
 use std::collections::BTreeMap;
@@ -74,13 +77,24 @@ async fn all(app: &AppState, tenant: &TenantId) -> Result<Vec<SendingDomainView>
         let entry = domains.entry(check.domain.clone());
         entry.or_insert_with(|| SendingDomainView::unchecked(&check.domain)).set_check(&check);
     }
+    for reported in app.store.reported_domains(tenant, DomainCheckRecord::DOMAINS_MAX).await? {
+        let entry = domains.entry(reported.domain.clone());
+        let view = entry.or_insert_with(|| SendingDomainView::unchecked(&reported.domain));
+        view.reported_at = Some(reported.received_at);
+    }
     Ok(domains.into_values().collect())
+}
+
+/// Refuses a domain that the tenant does not use.
+async fn find(app: &AppState, tenant: &TenantId, domain: &str) -> Result<(), ApiError> {
+    let is_known = all(app, tenant).await?.iter().any(|one| one.domain == domain);
+    if is_known { Ok(()) } else { Err(no_domain(domain)) }
 }
 
 /// List domains
 ///
 /// The domains that you send from: those with signing keys, the one that bounces come back to, and those that
-/// you had checked. Each with what the last check of its DNS found.
+/// you had checked or that others report about. Each with what the last check of its DNS found.
 #[utoipa::path(
     get,
     path = "/v1/domains",

@@ -33,6 +33,9 @@ pub(crate) struct SendingDomainView {
     /// When it was checked.
     #[schema(value_type = Option<String>, format = DateTime)]
     checked_at: Option<Time>,
+    /// When the latest DMARC or TLS report about it came.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub(super) reported_at: Option<Time>,
     /// What the last check found.
     pub(crate) findings: Vec<DnsFinding>,
 }
@@ -48,6 +51,7 @@ impl SendingDomainView {
             state: "unchecked",
             right_since: None,
             checked_at: None,
+            reported_at: None,
             findings: Vec::new(),
         }
     }

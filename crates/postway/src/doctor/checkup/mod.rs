@@ -6,6 +6,7 @@
 //! check has ten seconds, checks run side by side, and lists are bounded, and the findings say what was left
 //! out. Without a server, only this machine is checked.
 
+mod archives;
 mod captured;
 mod clock;
 mod configuration;
@@ -115,8 +116,9 @@ async fn known(reached: &ReachedServer, ended: &dyn Fn(&CheckupArea)) -> Vec<Che
     let senders = done("senders", tenants::senders(reached), ended);
     let (queue, accounts, mailboxes, webhooks, outbox) = futures::join!(
         async {
-            let (queues, quotas) = futures::join!(tenants::queues(reached), quotas::check(reached));
-            done("queue", [queues, quotas].concat(), ended)
+            let (queues, quotas, archives) =
+                futures::join!(tenants::queues(reached), quotas::check(reached), archives::check(reached));
+            done("queue", [queues, quotas, archives].concat(), ended)
         },
         async {
             let mut found = tenants::accounts(reached).await;

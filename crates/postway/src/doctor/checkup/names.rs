@@ -15,7 +15,7 @@ use super::server::ReachedServer;
 use super::{CHECK_MAX, CheckupFinding, CheckupState, TOGETHER, within};
 use crate::cli::output::{field, list};
 use crate::doctor::{
-    DnsLookup, DomainCheckState, DomainFinding, DomainOptions, DomainReport, ExpectedDkimKey, SystemDns,
+    DnsLookup, DoctorReport, DomainCheckState, DomainFinding, DomainOptions, ExpectedDkimKey, SystemDns,
     check_domain, check_mx, in_dns,
 };
 
@@ -106,7 +106,7 @@ fn gather(interests: &mut BTreeMap<String, DomainInterest>, keys: &Value, settin
     }
 }
 
-async fn look(domain: &str, interest: &DomainInterest, dns: &dyn DnsLookup) -> DomainReport {
+async fn look(domain: &str, interest: &DomainInterest, dns: &dyn DnsLookup) -> DoctorReport {
     match interest.keys.is_empty() {
         true => check_mx(domain, dns).await,
         false => {
@@ -116,7 +116,7 @@ async fn look(domain: &str, interest: &DomainInterest, dns: &dyn DnsLookup) -> D
     }
 }
 
-fn judge(DomainReport { domain, findings }: DomainReport) -> Vec<CheckupFinding> {
+fn judge(DoctorReport { domain, findings }: DoctorReport) -> Vec<CheckupFinding> {
     // What need not be there is no news.
     let findings: Vec<DomainFinding> =
         findings.into_iter().filter(|finding| finding.state != DomainCheckState::Absent).collect();
@@ -166,7 +166,7 @@ mod tests {
                 advice: None,
                 record: None,
             });
-            judge(DomainReport { domain: "a.example".to_owned(), findings: findings.collect() })
+            judge(DoctorReport { domain: "a.example".to_owned(), findings: findings.collect() })
         };
         let sound = report([DomainCheckState::Ok, DomainCheckState::Ok]);
         assert_eq!((sound.len(), sound[0].found.as_deref()), (1, Some("spf, mx")));

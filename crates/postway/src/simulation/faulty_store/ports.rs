@@ -16,9 +16,9 @@ use postway_domain::{
     quota::QuotaDay,
 };
 use postway_store::{
-    BlobNameStore, BulkActionStore, CatalogueStore, DirectoryStore, HookStore, InboundStore, NodeStore,
-    OperationStore, PeopleStore, PreparationStore, Read, ReportStore, RetentionStore, RouteStore, StoreError,
-    StreamStore, record::*,
+    ArchiveStore, BlobNameStore, BulkActionStore, CatalogueStore, DirectoryStore, DomainReportStore,
+    HookStore, InboundStore, NodeStore, OperationStore, PeopleStore, PreparationStore, Read, ReportStore,
+    RetentionStore, RouteStore, StoreError, StreamStore, record::*,
 };
 
 use super::FaultyStore;
@@ -66,6 +66,18 @@ pass! {
         bulk_action(tenant: &TenantId, id: BulkActionId) -> Option<BulkAction>;
         running_bulk_actions(after: Option<&TenantId>, limit: u32) -> Vec<BulkAction>;
         advance_bulk_action(step: BulkStep) -> Option<Vec<bool>>;
+    }
+    DomainReportStore {
+        reported_domains(tenant: &TenantId, limit: u32) -> Vec<ReportedDomain>;
+        domain_reports(tenant: &TenantId, domain: &str, before: Option<DomainReportPlace>, limit: u32) -> Vec<DomainReportView>;
+        domain_report_days(question: &DomainReportQuestion) -> Vec<DomainReportDay>;
+        domain_report_sources(question: &DomainReportQuestion) -> Vec<DomainReportSource>;
+    }
+    ArchiveStore {
+        archived(tenant: &TenantId, uid: MessageUid) -> Option<ArchivedMail>;
+        archive(tenant: &TenantId, filter: &ArchiveFilter, before: Option<MessageUid>, limit: u32) -> Vec<ArchivedMail>;
+        expired_archive(now: Time, limit: u32) -> Vec<ArchivedMail>;
+        archive_backlog(tenant: Option<&TenantId>) -> Vec<ArchiveBacklog>;
     }
     PeopleStore {
         user(key: &UserKey) -> Option<User>;

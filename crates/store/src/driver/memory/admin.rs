@@ -247,7 +247,7 @@ impl MemoryTables {
             DirectoryChange::CreateTenant(tenant, accounts) => {
                 let created = directory.create_tenant(tenant.clone());
                 if created == ChangeResult::Done {
-                    self.reports.keep_client(&tenant);
+                    self.reports.keep_own(&tenant);
                     for account in accounts {
                         directory.create_account(account);
                     }
@@ -257,7 +257,7 @@ impl MemoryTables {
             DirectoryChange::UpdateTenant(tenant, expected) => {
                 let updated = directory.update_tenant(tenant.clone(), expected);
                 if updated == ChangeResult::Done {
-                    self.reports.keep_client(&tenant);
+                    self.reports.keep_own(&tenant);
                 }
                 updated
             }
@@ -340,6 +340,8 @@ impl MemoryTables {
             DirectoryChange::OrderRoutes(tenant, order, now) => directory.routes.order(&tenant, &order, now),
             DirectoryChange::CreateBulkAction(action) => directory.bulk.create(action),
             DirectoryChange::StopBulkAction(tenant, id, at) => directory.bulk.stop(tenant, id, at),
+            DirectoryChange::PutArchived(mail) => self.archive.put(mail),
+            DirectoryChange::ForgetArchived(mail) => self.archive.forget(&mail),
             DirectoryChange::PutDomainCheck(check) => self.catalogue.put_check(check),
             DirectoryChange::DeleteDomainCheck(tenant, domain) => self.catalogue.delete_check(tenant, domain),
             DirectoryChange::OpenCircuit(circuit) => {
@@ -404,6 +406,7 @@ impl MemoryTables {
                 directory.suppressions.retain(|_, one| one.expires_at.is_none_or(|at| at > now));
                 directory.scoped.forget(now);
                 directory.bulk.forget(now);
+                self.domain_reports.forget(now);
                 directory.people.forget(now);
                 directory.ended_sessions.retain(|_, ends_at| *ends_at > now);
                 let oldest = QuotaDay(QuotaDay::of(now).0 - quotas::DAYS_KEPT);
@@ -483,6 +486,8 @@ impl MemoryTables {
         directory.quotas.retain(|(of, _), _| of != tenant);
         self.catalogue.forget_tenant(tenant);
         self.inbound.forget_tenant(tenant);
+        self.domain_reports.forget_tenant(tenant);
+        self.archive.expire_tenant(tenant);
         self.hooks.forget_tenant(tenant);
         self.reports.forget_tenant(tenant);
         ChangeResult::Already

@@ -285,6 +285,7 @@ impl MemoryTables {
             self.reports.note_received(&tenant, routed.uid, &event);
         }
         self.find(routed.uid, FindingOrigin::Mail, routed.at, &routed.findings);
+        routed.domain_reports.iter().for_each(|new| self.domain_reports.write(new));
         true
     }
 

@@ -12,9 +12,11 @@
 
 mod accept;
 mod admin;
+mod archive;
 mod bulk_actions;
 mod claim;
 mod content;
+mod domain_reports;
 mod findings;
 mod hooks;
 mod inbound;

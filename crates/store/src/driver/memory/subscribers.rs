@@ -3,7 +3,10 @@
 use postway_domain::{Subscriber, Tenant, TenantId, Time, id::SubscriberId};
 
 use super::{admin::done_if, reporting::ReportingTables};
-use crate::{record::ChangeResult, reporting::client_of};
+use crate::{
+    record::ChangeResult,
+    reporting::{OWN, own_of},
+};
 
 impl ReportingTables {
     pub fn create(&mut self, subscriber: Subscriber) -> ChangeResult {
@@ -38,26 +41,24 @@ impl ReportingTables {
         done_if(there, ChangeResult::Missing)
     }
 
-    /// Makes, changes or deletes a tenant's own subscriber.
-    pub fn keep_client(&mut self, tenant: &Tenant) {
-        let Some(client) = client_of(tenant) else {
-            let own = self
-                .subscribers
-                .keys()
-                .find(|(of, id)| *of == tenant.id && id.as_str() == Subscriber::CLIENT);
-            if let Some((of, id)) = own.cloned() {
-                self.delete(&of, &id);
-            }
-            return;
-        };
-        let place = (client.tenant.clone(), client.id.clone());
-        match self.subscribers.get_mut(&place) {
-            Some(own) => {
-                (own.kind, own.active, own.version) = (client.kind, true, own.version + 1);
-                (own.disabled_reason, own.updated_at) = (None, client.updated_at);
-            }
-            None => {
-                self.subscribers.insert(place, client);
+    /// Makes, changes or deletes a tenant's own subscribers.
+    pub fn keep_own(&mut self, tenant: &Tenant) {
+        let own = own_of(tenant);
+        let is_gone = |id: &SubscriberId| OWN.contains(&id.as_str()) && own.iter().all(|one| one.id != *id);
+        let gone = self.subscribers.keys().filter(|(of, id)| *of == tenant.id && is_gone(id));
+        for (of, id) in gone.cloned().collect::<Vec<_>>() {
+            self.delete(&of, &id);
+        }
+        for one in own {
+            let place = (one.tenant.clone(), one.id.clone());
+            match self.subscribers.get_mut(&place) {
+                Some(known) => {
+                    (known.kind, known.active, known.version) = (one.kind, true, known.version + 1);
+                    (known.disabled_reason, known.updated_at) = (None, one.updated_at);
+                }
+                None => {
+                    self.subscribers.insert(place, one);
+                }
             }
         }
     }

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use postway_domain::{LaneId, MessageUid, TenantId, Time};
 
 use super::{
-    admin::MemoryDirectory, content::MemoryCatalogue, hooks::HookTables, mailboxes::InboundTables,
-    preparation::BlobNames, reporting::ReportingTables, stored_message::StoredMessage,
+    admin::MemoryDirectory, archive::ArchiveTable, content::MemoryCatalogue,
+    domain_reports::DomainReportTables, hooks::HookTables, mailboxes::InboundTables, preparation::BlobNames,
+    reporting::ReportingTables, stored_message::StoredMessage,
 };
 use crate::record::{AccountKey, DedupKind, MessageTombstone};
 
@@ -45,6 +46,8 @@ pub(super) struct MemoryTables {
     pub reports: ReportingTables,
     pub inbound: InboundTables,
     pub hooks: HookTables,
+    pub domain_reports: DomainReportTables,
+    pub archive: ArchiveTable,
     pub tombstones: BTreeMap<MessageUid, MessageTombstone>,
     keys: BTreeMap<(TenantId, u8, String), DedupOwner>,
 }

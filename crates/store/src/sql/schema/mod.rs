@@ -126,7 +126,9 @@ macro_rules! migrations {
         // whatever the routes say, and dialogues would outlive their messages. Before 24, a tenant with a daily
         // quota cannot be read. Before 25, bodies that a tenant guards would be shown, and lines of the audit log
         // would stand outside its chain. Step 26 adds tables that older programs do not know: bulk actions wait
-        // with them. Step 27 adds what older programs leave empty.
+        // with them. Step 27 adds what older programs leave empty. Before 29, a mailbox with the role of domain
+        // reports cannot be read, and neither can a tenant with an archive; mail would be removed that the
+        // archive still waits for.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -155,6 +157,7 @@ macro_rules! migrations {
             step!("00", 25, "people", writable from 25),
             step!("00", 26, "bulk_actions", writable from 25),
             step!("00", 27, "trace", writable from 25),
+            step!("00", 29, "reports_and_archive", writable from 29),
         ]
     }};
 }

@@ -186,3 +186,43 @@ pub(super) const GATEWAY_USER: &[CopiedColumn] = &[
     int("updated_at"),
     int("version"),
 ];
+
+pub(super) const DOMAIN_REPORT: &[CopiedColumn] = &[
+    text("tenant"),
+    text("domain"),
+    bytes("digest"),
+    int("kind"),
+    text("organisation"),
+    text("report_id"),
+    text("sender"),
+    int("authentication"),
+    int("began_at"),
+    int("ended_at"),
+    text("policy"),
+    int("total"),
+    int("failed"),
+    bytes("inbound"),
+    int("received_at"),
+];
+
+pub(super) const DOMAIN_REPORT_LINE: &[CopiedColumn] = &[
+    text("tenant"),
+    text("domain"),
+    int("day"),
+    int("kind"),
+    int("authentication"),
+    text("source"),
+    int("result"),
+    int("total"),
+];
+
+pub(super) const ARCHIVED_MAIL: &[CopiedColumn] = &[
+    text("tenant"),
+    bytes("uid"),
+    text("path"),
+    int("size"),
+    bytes("digest"),
+    int("is_sealed"),
+    int("archived_at"),
+    int("expires_at"),
+];

@@ -3,7 +3,8 @@
 
 use super::{
     columns::{
-        BULK_ACTION, CONTENT, GATEWAY_USER, INBOUND, MESSAGE, NOTIFICATION, PROVIDER_EVENT, SUBSCRIBER,
+        ARCHIVED_MAIL, BULK_ACTION, CONTENT, DOMAIN_REPORT, DOMAIN_REPORT_LINE, GATEWAY_USER, INBOUND,
+        MESSAGE, NOTIFICATION, PROVIDER_EVENT, SUBSCRIBER,
     },
     table_description::{CopiedTable, bytes, int, text},
 };
@@ -162,6 +163,9 @@ pub(super) static TABLES: &[CopiedTable] = &[
         &[text("tenant"), text("domain"), text("findings"), int("checked_at"), int("right_since")],
     )
     .summed("checked_at"),
+    CopiedTable::new("domain_report", 3, DOMAIN_REPORT).summed("total"),
+    CopiedTable::new("domain_report_line", 7, DOMAIN_REPORT_LINE).summed("total"),
+    CopiedTable::new("archived_mail", 2, ARCHIVED_MAIL).summed("size"),
     CopiedTable::new("audit_head", 1, &[int("id"), int("position"), bytes("digest"), int("trimmed")])
         .summed("position")
         .seeds("id = 1"),

@@ -13,15 +13,16 @@ use postway_domain::{
 use super::{inbound_data, reporting_data};
 use crate::{
     conformance::{
-        Shared, bulk, hooks, keys, limits, oauth, people, preparation, recipients, routes,
+        Shared, archive, bulk, domain_reports, hooks, keys, limits, oauth, people, preparation, recipients,
+        routes,
         sample::{self, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
         stage, streams,
         suppress::suppression,
     },
     record::{
-        AuditEntry, BlobName, BlobRef, ChangeResult, DirectoryChange, MessageChange, MessageFilter,
-        MessageKey, NewLink, NewProviderEvent, OpenCircuit, PreparedMessage, ProviderEventBatch,
-        ProviderEventFilter, ScopeFilter, StoredBody, SuspensionScope,
+        ArchiveFilter, AuditEntry, BlobName, BlobRef, ChangeResult, DirectoryChange, MessageChange,
+        MessageFilter, MessageKey, NewLink, NewProviderEvent, OpenCircuit, PreparedMessage,
+        ProviderEventBatch, ProviderEventFilter, ScopeFilter, StoredBody, SuspensionScope,
     },
 };
 
@@ -247,9 +248,12 @@ async fn manage(store: &Shared) {
         DirectoryChange::CreateRoute(routes::route("news", 3)),
         DirectoryChange::CreateBulkAction(bulk::action(1)),
         DirectoryChange::PutDomainCheck(bulk::check("example.org", 3)),
+        DirectoryChange::PutArchived(archive::copy(1, Some(9))),
+        DirectoryChange::PutArchived(archive::copy(2, None)),
     ] {
         stage::direct(store, change).await;
     }
+    domain_reports::bring(store, 70, vec![domain_reports::report(1)]).await;
     let batch = ProviderEventBatch {
         key: sample::key(TENANT, OTHER_ACCOUNT),
         provider: HookProvider::Ses,
@@ -278,6 +282,9 @@ async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
         format!("{:?}", store.routes(tenant).await.unwrap()),
         format!("{:?}", store.bulk_actions(tenant, None, 99).await.unwrap()),
         format!("{:?}", store.domain_checks(tenant, 99).await.unwrap()),
+        format!("{:?}", store.archive(tenant, &ArchiveFilter::default(), None, 99).await.unwrap()),
+        format!("{:?}", store.domain_reports(tenant, "example.com", None, 99).await.unwrap()),
+        format!("{:?}", store.domain_report_sources(&domain_reports::every_day()).await.unwrap()),
         format!("{:?}", store.scoped_suppressions(&own, None, 99).await.unwrap()),
         format!("{:?}", store.scoped_suppressions(&installation, None, 99).await.unwrap()),
         format!("{:?}", store.audit(Some(tenant), None, 99).await.unwrap()),
