@@ -39,7 +39,8 @@ async fn a_copy_survives_a_kill_at_any_point() -> anyhow::Result<()> {
         assert!(!gateway.ended().await?.success(), "{point} was not met");
         gateway.launch(&[]).await?;
         let copies = stored(&gateway, n + 1).await?;
-        let uid = text(&gateway.wait_for(&id, "sent").await?, "uid");
+        let message = gateway.wait_for(&id, "sent").await?;
+        let uid = text(&message, "uid");
         let copy = copies.iter().find(|copy| text(copy, "id") == uid).expect("the mail has a copy");
         let file = gateway.data_dir().join("blobs").join(text(copy, "object"));
         let bytes = fs::read(&file)?;

@@ -259,8 +259,8 @@ impl TlsSessionResult {
 
     /// The failure with this word; a report cannot call a failure a success.
     pub fn from_failure_word(word: &str) -> Self {
-        let failures = Self::ALL.into_iter().filter(|one| *one != Self::Success);
-        failures.into_iter().find(|one| word.eq_ignore_ascii_case(one.as_str())).unwrap_or(Self::Other)
+        let mut failures = Self::ALL.into_iter().filter(|one| *one != Self::Success);
+        failures.find(|one| word.eq_ignore_ascii_case(one.as_str())).unwrap_or(Self::Other)
     }
 
     /// The number in the database.

@@ -71,9 +71,10 @@ pub(super) async fn record(
             }),
         }
     }
-    match refused {
-        Some(why) if progress.domain_reports.is_empty() => return Ok(DomainReportMail::Refused(why)),
-        _ => {}
+    if let Some(why) = refused
+        && progress.domain_reports.is_empty()
+    {
+        return Ok(DomainReportMail::Refused(why));
     }
     let recorded = progress.domain_reports.iter().map(|new| {
         let DomainReport { kind, domain, organisation, .. } = &new.report;

@@ -177,8 +177,8 @@ impl DmarcData {
             }
             DmarcLeaf::Count => self.count = text.parse::<i64>().map_or(0, |count| count.clamp(0, COUNT_MAX)),
             DmarcLeaf::Disposition => {
-                let known = DmarcDisposition::ALL.into_iter();
-                let found = known.into_iter().find(|one| text.eq_ignore_ascii_case(one.as_str()));
+                let mut known = DmarcDisposition::ALL.into_iter();
+                let found = known.find(|one| text.eq_ignore_ascii_case(one.as_str()));
                 // The successor of RFC 7489 says `pass` where nothing was done.
                 self.result.disposition = found.unwrap_or_default();
             }

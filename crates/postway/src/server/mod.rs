@@ -13,7 +13,7 @@ mod domains;
 mod drain;
 mod http;
 mod inbound;
-mod keys;
+pub mod keys;
 mod open;
 mod outboxes;
 mod port_owner;

@@ -57,8 +57,8 @@ impl BlobFolder {
             let inner = target.parent().unwrap_or(&folder.root);
             fs::create_dir_all(inner)?;
             folder.write_whole(&target, &bytes)?;
-            let below = inner.ancestors().take_while(|outer| outer.starts_with(&folder.root));
-            below.into_iter().try_for_each(sync)
+            let mut below = inner.ancestors().take_while(|outer| outer.starts_with(&folder.root));
+            below.try_for_each(sync)
         })
         .await
     }

@@ -1,23 +1,23 @@
 //! Archives of tenants: whether copies have waited for long.
 
 use futures::{StreamExt as _, stream};
-use postway_domain::Time;
+use postway_domain::{Clock, Time};
 use serde_json::Value;
 
 use super::server::ReachedServer;
 use super::{CheckupFinding, CheckupState, TOGETHER, within};
+use crate::cluster::clock::NodeClock;
 
 /// How long a copy may wait without a warning.
 const WAIT_MS_MAX: i64 = 15 * 60 * 1_000;
 
 /// A finding for each tenant whose archive is behind.
 pub async fn check(reached: &ReachedServer) -> Vec<CheckupFinding> {
+    let now = NodeClock::default().now();
     let with_archive = reached.tenants.iter().filter(|tenant| tenant.settings["archive"].is_object());
     let asked = stream::iter(with_archive).map(async |tenant| {
         let answer = within(tenant.client.get(&["v1", "archive"], &[("limit", "1".to_owned())])).await;
         // Other checks say what does not answer.
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let now = Time::from_millis(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
         answer.ok().and_then(|answer| judge(&reached.name(tenant, "archive"), &answer, now))
     });
     asked.buffered(TOGETHER).collect::<Vec<_>>().await.into_iter().flatten().collect()
