@@ -61,7 +61,7 @@ impl TraceContext {
     /// The number of bytes that it is stored in.
     pub const BYTES: usize = 25;
 
-    /// Reads a `traceparent`; `None` if it is none.
+    /// Reads a `traceparent`; `None` if the text has another form.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let text = text.trim_ascii();
         if !(TEXT_BYTES..=TEXT_BYTES_MAX).contains(&text.len()) {
@@ -173,6 +173,8 @@ impl fmt::Display for TraceContext {
 
 #[cfg(test)]
 mod tests {
+    use rand::{Rng, SeedableRng, rngs::StdRng};
+
     use super::*;
 
     const PLAIN: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -225,5 +227,31 @@ mod tests {
         assert!(TraceContext::parse_only([PLAIN.as_bytes()]).is_some());
         assert_eq!(TraceContext::from_bytes(&[0; TraceContext::BYTES]), None);
         assert_eq!(TraceContext::from_bytes(&[1; 24]), None);
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_a_panic_and_mean_what_they_say() {
+        const ALPHABET: &[u8] = b"0123456789abcdefABF--- \xff";
+        let mut random = StdRng::seed_from_u64(1);
+        let mut read = 0;
+        for _ in 0..100_000 {
+            let mut text = PLAIN.as_bytes().to_vec();
+            for _ in 0..random.random_range(0..4) {
+                let at = random.random_range(0..text.len());
+                match random.random_range(0..3) {
+                    0 => text[at] = ALPHABET[random.random_range(0..ALPHABET.len())],
+                    1 => text.insert(at, ALPHABET[random.random_range(0..ALPHABET.len())]),
+                    _ => text.truncate(at.max(1)),
+                }
+            }
+            if let Some(context) = TraceContext::parse(&text) {
+                let written = context.to_string();
+                assert_eq!(TraceContext::parse(written.as_bytes()), Some(context));
+                let ids = String::from_utf8_lossy(text.trim_ascii())[3..52].to_owned();
+                assert_eq!(written[3..52], ids);
+                read += 1;
+            }
+        }
+        assert!((10_000..90_000).contains(&read), "{read}");
     }
 }

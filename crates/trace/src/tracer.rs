@@ -25,6 +25,9 @@ pub const QUEUED_SPANS_MAX: usize = 8_192;
 /// The exporter is woken when this many wait, before its interval is over.
 const WAKES_AT: usize = 512;
 
+/// How far the times of spans may be off the clock.
+const DRIFT_NS_MAX: u64 = 50_000_000;
+
 static TRACER: OnceLock<Tracer> = OnceLock::new();
 
 /// Installs the tracer of this process; false if it has one already.
@@ -83,11 +86,15 @@ impl Tracer {
         tracer
     }
 
-    /// Says what the clock shows now. Spans measure with the monotonic clock, which drifts from it.
+    /// Says what the clock shows now. Spans measure with the monotonic clock, which drifts from it; it is
+    /// followed only when it is off by more than [`DRIFT_NS_MAX`], so that the parts of a span stay within it.
     pub fn set_clock(&self, unix_ms: i64) {
         let since_epoch = u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let now_ns = u64::try_from(unix_ms).unwrap_or(0).saturating_mul(1_000_000);
-        self.epoch_unix_ns.store(now_ns.saturating_sub(since_epoch), Ordering::Relaxed);
+        let epoch_ns = now_ns.saturating_sub(since_epoch);
+        if epoch_ns.abs_diff(self.epoch_unix_ns.load(Ordering::Relaxed)) > DRIFT_NS_MAX {
+            self.epoch_unix_ns.store(epoch_ns, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn unix_ns(&self, at: Instant) -> u64 {
@@ -141,7 +148,7 @@ impl Tracer {
         queue.drain(..count).collect()
     }
 
-    /// Waits until so many spans have finished that they should be exported.
+    /// Waits until enough spans have finished for an export before its time.
     pub async fn filled(&self) {
         self.filled.notified().await;
     }

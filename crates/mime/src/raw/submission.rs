@@ -236,9 +236,9 @@ fn write_fields(writer: &mut RawWriter, header: &RawHeader<'_>, keeps_id: bool, 
 }
 
 /// The fields of a mail that control Postway (`X-Postway-…`) or a service that it replaces (`X-PM-…`,
-/// `Resend-Idempotency-Key`), and `traceparent`, which stays in the mail, in order: names, and values unfolded and decoded, since mail programs write
-/// long or non-ASCII values as encoded words. Of these only loop marks are in the finished mail. Reads the
-/// header only.
+/// `Resend-Idempotency-Key`), and `traceparent`, which stays in the mail, in order: names, and values unfolded
+/// and decoded, since mail programs write long or non-ASCII values as encoded words. Of the others only loop
+/// marks are in the finished mail. Reads the header only.
 pub fn control_fields(bytes: &[u8]) -> Result<Vec<(String, String)>, RawError> {
     let header = RawHeader::read(bytes)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

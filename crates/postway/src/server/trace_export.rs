@@ -100,11 +100,28 @@ impl TraceExporter {
                 () = sleep(EXPORT_EVERY) => {}
             }
             self.tracer.set_clock(self.clock.now().as_millis());
-            self.export_all(&stop).await;
+            if !self.export_unless_stopped(&stop).await {
+                return;
+            }
             self.count_queue();
         }
-        if tokio::time::timeout(LAST_EXPORT_MAX, self.export_all(&stop)).await.is_err() {
-            tracing::debug!("the last spans were not exported in time");
+        self.export_unless_stopped(&stop).await;
+    }
+
+    /// Exports what waits. If the server stops meanwhile, a short time is left for it; false if that was too
+    /// short.
+    async fn export_unless_stopped(&mut self, stop: &CancellationToken) -> bool {
+        let cut = async {
+            stop.cancelled().await;
+            sleep(LAST_EXPORT_MAX).await;
+        };
+        tokio::select! {
+            biased;
+            () = self.export_all(stop) => true,
+            () = cut => {
+                tracing::debug!("the last spans were not exported in time");
+                false
+            }
         }
     }
 

@@ -51,7 +51,7 @@ pub async fn what_the_sender_wishes_to_be_told_comes_with_the_claim(store: &Shar
     assert_eq!(claim(store, 2, at(3_000), 10).await[0].dsn.as_ref(), Some(&wishes));
 }
 
-/// Whoever claims it, also again after a retry, and in what readers see. Where there is none, there is none.
+/// Whoever claims it, also again after a retry, and in what readers see. Other mail has no place.
 pub async fn a_place_in_a_trace_comes_with_the_claim(store: &Shared) {
     const RECORDED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     const PASSED_ON: &str = "00-00000000000000000000000000000001-0000000000000001-00";

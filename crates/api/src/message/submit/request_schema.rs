@@ -102,8 +102,8 @@ pub(crate) struct MessageSchema {
     collapse_key: Option<String>,
     /// A reference of your own.
     external_id: Option<String>,
-    /// The message's place in a trace (W3C Trace Context), instead of the header of that name. What is none is
-    /// ignored.
+    /// The message's place in a trace (W3C Trace Context), instead of the header of that name. What
+    /// cannot be read is ignored.
     traceparent: Option<String>,
 }
 

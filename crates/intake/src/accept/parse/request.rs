@@ -92,7 +92,7 @@ pub(crate) struct MessageInput<'a> {
     // Never part of the canonical form: earlier versions left it out.
     #[serde(skip_serializing)]
     pub collapse_key: Option<JsonText<'a>>,
-    // Neither is this: a repeat has another. Whatever stands here that is none is ignored.
+    // Neither is this: a repeat has another. What cannot be read is ignored.
     #[serde(borrow, skip_serializing)]
     pub traceparent: Option<&'a RawValue>,
 }
