@@ -154,7 +154,7 @@ impl DomainReportStore for MemoryStore {
             (sum.first_day, sum.last_day) = (sum.first_day.min(*day), sum.last_day.max(*day));
         }
         let mut sums: Vec<DomainReportSource> = sums.into_values().collect();
-        sums.sort_by(|a, b| b.total.cmp(&a.total));
+        sums.sort_by_key(|sum| std::cmp::Reverse(sum.total));
         sums.truncate(question.limit as usize);
         Ok(sums)
     }
