@@ -170,6 +170,7 @@ impl CopyContext {
             spoken_times: false,
             on_doubt: None,
             restrictions: None,
+            trace: postway_intake::RequestTrace::default(),
         };
         let copy = ArchiveLetter {
             key: &self.secret_key,

@@ -132,6 +132,7 @@ impl TestArchive {
             spoken_times: false,
             on_doubt: None,
             restrictions: None,
+            trace: postway_intake::RequestTrace::default(),
         };
         self.door().accept_json(&ctx, Bytes::from(body.to_string())).await.unwrap().uid
     }

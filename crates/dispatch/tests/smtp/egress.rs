@@ -6,7 +6,7 @@ use postway_net::EgressPath;
 use postway_testkit::{ClosedPort, EgressProxy, ProxyManner, TestCert};
 
 fn through(sink: &SmtpSink, url: &str) -> SmtpSettings {
-    SmtpSettings { egress: EgressPath::through(Some(url.parse().unwrap())), ..hasty(sink) }
+    SmtpSettings { egress: EgressPath::through(Some(url.parse().expect("it is a URL"))), ..hasty(sink) }
 }
 
 async fn both(manner: ProxyManner) -> [EgressProxy; 2] {

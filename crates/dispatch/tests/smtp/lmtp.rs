@@ -21,7 +21,7 @@ async fn sink_with(action: SinkAction) -> SmtpSink {
 }
 
 async fn deliver_to_three(sink: &SmtpSink) -> (DeliveryResult, SmtpConnection) {
-    let mut connection = open(&lmtp(sink)).await.unwrap();
+    let mut connection = open(&lmtp(sink)).await.expect("the sink answers");
     let delivery = send_to(&mut connection, THREE, BODY).await;
     (delivery, connection)
 }
