@@ -2,6 +2,7 @@
 
 pub mod contact;
 pub mod known_recipient;
+pub mod locale;
 pub mod quota;
 mod retention;
 pub mod route;
@@ -17,7 +18,7 @@ use crate::{
         secret::SealedSecret,
     },
     message::OnDoubt,
-    tenant::quota::DailyQuota,
+    tenant::{locale::MailLocale, quota::DailyQuota},
     time::Time,
 };
 
@@ -80,6 +81,9 @@ pub struct TenantSettings {
     /// Whether reading bodies takes the right `read:content`, beside `read`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub guard_content: bool,
+    /// The language of its templates for mail that names none, or one that a template does not have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub locale: Option<MailLocale>,
 }
 
 /// What becomes of mail that the virus scanner could not scan.
@@ -126,6 +130,7 @@ impl Default for TenantSettings {
             virus_policy: VirusPolicy::default(),
             daily_quota: DailyQuota::default(),
             guard_content: false,
+            locale: None,
         }
     }
 }
