@@ -15,7 +15,7 @@ use postway_store::{
     StoreError,
     record::{ChangeResult, DirectoryChange},
 };
-use serde_json::json;
+use serde_json::{json, value::RawValue};
 
 use super::{
     context::{DeliveryContext, read_message, verdict},
@@ -95,6 +95,15 @@ async fn body(
     };
     if event.kind == EventKind::Received {
         return received_body(context, leased, event, form, name).await;
+    }
+    if !event.kind.is_of_message() {
+        // Only our own form has a name for these.
+        let data = event.data.as_deref().unwrap_or("{}");
+        let data: &RawValue = serde_json::from_str(data).map_err(unwritable)?;
+        let (timestamp, sequence) = (event.at, event.seq);
+        return serde_json::to_string(&WebhookEnvelope { name, timestamp, sequence, data })
+            .map(Ok)
+            .map_err(unwritable);
     }
     let Some((snapshot, event)) = read_message(context, leased).await? else {
         return Ok(Err(NotificationVerdict::Gone));

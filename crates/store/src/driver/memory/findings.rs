@@ -7,7 +7,10 @@ use postway_domain::{EventKind, MessageUid, TenantId, Time, inbound::replaces_ou
 use super::{stored_message::StoredMessage, tables::MemoryTables};
 use crate::{
     inbound::{accepted_at, ends_waiting},
-    record::{FindingOrigin, MessageFinding, NewReceipt, StoredBody, StoredReceipt, TracedMessage},
+    record::{
+        FindingOrigin, MessageFinding, NewReceipt, StoredBody, StoredReceipt, SuppressionOrigin,
+        TracedMessage,
+    },
 };
 
 impl MemoryTables {
@@ -41,11 +44,7 @@ impl MemoryTables {
                 }
             }
             if let Some(one) = finding.suppress.clone() {
-                let key = (one.tenant.clone(), one.address.clone());
-                let earlier = self.directory.suppressions.get(&key);
-                if earlier.is_none_or(|earlier| earlier.yields_to(&one)) {
-                    self.directory.suppressions.insert(key, one);
-                }
+                self.suppress(vec![one], SuppressionOrigin::Report, false);
             }
             self.edit(uid, |stored| stored.hear(finding, (origin, source), at));
             if ends_waiting(finding.kind) && self.messages.contains_key(&uid) {

@@ -185,3 +185,18 @@ pub(super) const GATEWAY_USER: &[CopiedColumn] = &[
     int("updated_at"),
     int("version"),
 ];
+
+pub(super) const STREAM_STATISTIC: &[CopiedColumn] = &[
+    text("tenant"),
+    text("stream"),
+    int("hour"),
+    int("accepted"),
+    int("sent"),
+    int("failed"),
+    int("suppressed"),
+    int("delivered"),
+    int("bounced"),
+    int("complained"),
+    int("unsubscribed"),
+    int("resubscribed"),
+];

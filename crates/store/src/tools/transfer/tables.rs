@@ -3,7 +3,8 @@
 
 use super::{
     columns::{
-        BULK_ACTION, CONTENT, GATEWAY_USER, INBOUND, MESSAGE, NOTIFICATION, PROVIDER_EVENT, SUBSCRIBER,
+        BULK_ACTION, CONTENT, GATEWAY_USER, INBOUND, MESSAGE, NOTIFICATION, PROVIDER_EVENT, STREAM_STATISTIC,
+        SUBSCRIBER,
     },
     table_description::{CopiedTable, bytes, int, text},
 };
@@ -259,6 +260,8 @@ pub(super) static TABLES: &[CopiedTable] = &[
             text("description"),
             text("sample"),
             int("created_at"),
+            text("layout"),
+            int("inline_css"),
         ],
     )
     .bytes(TEMPLATE_BYTES),
@@ -279,6 +282,7 @@ pub(super) static TABLES: &[CopiedTable] = &[
             int("created_at"),
             int("updated_at"),
             int("deleted_at"),
+            text("locale"),
         ],
     )
     .summed("version"),
@@ -333,6 +337,8 @@ pub(super) static TABLES: &[CopiedTable] = &[
         ],
     )
     .summed("accepted + sent + failed"),
+    CopiedTable::new("stream_statistic", 3, STREAM_STATISTIC).summed("accepted + sent + failed"),
+    CopiedTable::new("suppression_change", 1, &[bytes("uid"), text("tenant"), text("pattern"), int("at")]),
     CopiedTable::new(
         "tombstone",
         1,
