@@ -135,6 +135,7 @@ pub(super) fn read(
         virus_policy: fields.read("virus_policy", "must be open, closed or off").unwrap_or_default(),
         daily_quota: fields.object("daily_quota", daily_quota).unwrap_or_default(),
         guard_content: fields.read("guard_content", FLAG).unwrap_or_default(),
+        locale: fields.parsed("locale"),
     };
     fields.finish("is not a field of a tenant");
     for (field, message) in settings.check() {

@@ -92,6 +92,10 @@ pub(crate) struct TenantRequest {
     /// beside `read`.
     #[schema(default = false)]
     guard_content: Option<bool>,
+    /// The language of its templates for mail that names none, or one that a template does not have: `de`,
+    /// `de-AT`, `zh-Hant`.
+    #[schema(example = "de")]
+    locale: Option<String>,
     /// With `PATCH`: change only if the tenant still has this version.
     version: Option<i64>,
 }

@@ -80,6 +80,9 @@ pub(crate) struct TenantView {
     daily_quota: DailyQuotaView,
     /// Whether reading bodies takes the right `read:content`, beside `read`.
     guard_content: bool,
+    /// The language of its templates for mail that names none; null means templates without a language.
+    #[schema(value_type = Option<String>, example = "de")]
+    locale: Option<postway_domain::MailLocale>,
     /// Increases with each change.
     version: i64,
     /// When it was created.
@@ -223,6 +226,7 @@ impl TenantView {
             virus_policy: settings.virus_policy,
             daily_quota: DailyQuotaView::from(settings.daily_quota),
             guard_content: settings.guard_content,
+            locale: settings.locale,
             version: tenant.version,
             created_at: tenant.created_at,
             updated_at: tenant.updated_at,

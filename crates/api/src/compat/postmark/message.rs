@@ -174,6 +174,11 @@ pub(super) fn message(json: &[u8], from_template: bool) -> Result<TranslatedMess
         Some(Err(fault)) => faults.push(fault),
         None => {}
     }
+    if from_template {
+        // As there, styles are inlined unless the call says otherwise.
+        let inline = fields.take("InlineCss");
+        ours.json("inline_css", inline.filter(|value| !is_blank(value)).map_or("true", RawValue::get));
+    }
     let template = if from_template { Some(template(&mut fields)) } else { None };
     let template = template.transpose().map_err(|fault| faults.push(fault)).unwrap_or_default();
     let translated = TranslatedMessage { ours, template, named };
