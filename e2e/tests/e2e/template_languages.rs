@@ -1,5 +1,5 @@
-//! Templates in languages, with layouts and inlined styles, from files to the relay; a test send; and webhooks about
-//! changed suppressions.
+//! Templates in languages, with layouts and inlined styles, from files to the relay; a test send; and
+//! webhooks about changed suppressions.
 
 use postway_e2e::{ALLOW_LOOPBACK, Gateway, Opened, PATIENCE, Receiver, eventually, text};
 use postway_testkit::{SmtpSink, SourceReply};

@@ -1,5 +1,5 @@
-//! `GET /v1/streams/{id}/statistics`: what became of a stream's mail, by hour or day, and the rates by which mailbox
-//! providers judge a sender. The counts remain after the messages are removed.
+//! `GET /v1/streams/{id}/statistics`: the mail of a stream by hour or day, and the rates by which
+//! mailbox providers judge a sender. The counts remain after the messages are removed.
 
 use std::collections::BTreeMap;
 
@@ -63,8 +63,8 @@ pub(crate) struct StreamHistory {
 
 /// Show stream statistics
 ///
-/// Counts and rates of a stream by hour or day, including messages that were removed since. An event counts in the
-/// hour in which it happened.
+/// Counts and rates of a stream by hour or day, including messages that were removed since. An event counts
+/// in the hour in which it happened.
 #[utoipa::path(
     get,
     path = "/v1/streams/{id}/statistics",

@@ -35,7 +35,8 @@ impl MailLocale {
         longer.map(|text| Self(text.to_owned()))
     }
 
-    /// The locales to try in turn: the wanted one with its fallbacks, then the default with its own, each once.
+    /// The locales to try in turn: the wanted one with its fallbacks, then the default with its own, each
+    /// once.
     pub fn chain(wanted: Option<&Self>, default: Option<&Self>) -> Vec<Self> {
         let mut chain: Vec<Self> = Vec::new();
         for locale in [wanted, default].into_iter().flatten().flat_map(Self::fallbacks) {

@@ -183,7 +183,8 @@ impl MessageLookup {
         settled: &SettledChoices,
         locales: &[MailLocale],
     ) -> Result<TemplateLookup, StoreError> {
-        // Its language was chosen together with its version, so that a template created since changes nothing.
+        // Its language was chosen together with its version, so that a template created since changes
+        // nothing.
         if let (Some(name), version @ Some(_)) = (&settled.template, settled.template_version) {
             return self.templates.find_exactly(tenant, name, version, locales).await;
         }

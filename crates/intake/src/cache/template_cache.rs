@@ -136,8 +136,8 @@ impl TemplateCache {
         Ok(None)
     }
 
-    /// Compiles a template together with those it refers to, in their latest versions and in the first of these
-    /// languages that they have. A missing one may be optional: the compiler decides.
+    /// Compiles a template together with those it refers to, in their latest versions and in the first of
+    /// these languages that they have. A missing one may be optional: the compiler decides.
     pub(crate) async fn compile(
         &self,
         template: &Template,

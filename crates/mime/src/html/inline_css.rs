@@ -1,11 +1,11 @@
-//! Writes the rules of `<style>` elements into the elements that they select, because some mail programs read only
-//! `style` attributes.
+//! Writes the rules of `<style>` elements into the elements that they select, because some mail programs read
+//! only `style` attributes.
 //!
-//! css-inline does the work; this module keeps hostile style sheets away from it. Its time grows with elements ×
-//! selectors, times the depth of the document for a selector that looks upwards, and times its width for one that
-//! looks at siblings; and with elements × declarations × names of properties. So the style sheet is read once
-//! before, these products are computed, and what exceeds [`STEPS_MAX`] is refused. Nothing is fetched: links to
-//! style sheets stay as they are.
+//! css-inline does the work; this module keeps hostile style sheets away from it. Its time grows with
+//! elements × selectors, times the depth of the document for a selector that looks upwards, and times its
+//! width for one that looks at siblings; and with elements × declarations × names of properties. So the style
+//! sheet is read once before, these products are computed, and what exceeds [`STEPS_MAX`] is refused. Nothing
+//! is fetched: links to style sheets stay as they are.
 //!
 //! Rules that cannot be written into an element (`@media`, `:hover`) stay in the document's head.
 

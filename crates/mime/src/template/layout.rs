@@ -1,8 +1,8 @@
 //! Layouts: templates that wrap others.
 //!
-//! A layout is a template with a block `content`. A template that names it as its layout is compiled as one that
-//! extends the layout and fills that block, part by part. Layouts in Mustachio have the same block, so templates
-//! of either language can wrap each other.
+//! A layout is a template with a block `content`. A template that names it as its layout is compiled as one
+//! that extends the layout and fills that block, part by part. Layouts in Mustachio have the same block, so
+//! templates of either language can wrap each other.
 
 const NAME_CHARS_MAX: usize = 128;
 /// The block of a layout that contains the content.

@@ -49,8 +49,8 @@ pub(crate) fn verdict(
     leased.notified(verdict, call, false, context.clock.now(), &mut rand::rng())
 }
 
-/// The verdict on a notification whose message does not exist. Inbound mail and changes of suppressions never were
-/// messages, and mean nothing to clients that follow their messages.
+/// The verdict on a notification whose message does not exist. Inbound mail and changes of suppressions never
+/// were messages, and mean nothing to clients that follow their messages.
 pub(crate) fn verdict_without_message(leased: &LeasedNotification) -> NotificationVerdict {
     match &leased.job.event {
         Some(event) if !event.kind.is_of_message() => NotificationVerdict::Pointless,

@@ -30,7 +30,7 @@ pub enum StreamsCommand {
     List(PageArgs),
     /// Show one stream
     Show(StreamRef),
-    /// Show what became of a stream's mail, and the rates of complaints and of readers who left
+    /// Show a stream's mail by hour or day, with the rates of complaints and of readers who left
     Statistics(StreamStatisticsArgs),
     /// Create a stream
     #[command(alias = "add")]

@@ -95,8 +95,8 @@ fn from_folder(folder: &Path) -> Result<Vec<TemplateFile>, CommandFailure> {
     Ok(templates.into_iter().map(in_language).collect())
 }
 
-/// A template of a folder. `welcome.de_at` beside `welcome` is that template in Austrian German: it takes from it
-/// what it lacks, and its name is written as the server looks it up.
+/// A template of a folder. `welcome.de_at` beside `welcome` is that template in Austrian German: it takes
+/// from it what it lacks, and its name is written as the server looks it up.
 fn in_language(
     bases: &BTreeMap<String, Map<String, Value>>,
     name: String,

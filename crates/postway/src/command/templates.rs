@@ -1,8 +1,8 @@
 //! `postway templates`: mails with variables.
 //!
 //! `create` makes versions from files that are stored with an application's code: `NAME.subject.txt`,
-//! `NAME.html`, `NAME.txt`, `NAME.mjml`, `NAME.sample.json` and `NAME.settings.json` of a folder, or a JSON file as
-//! the API takes it (`template_files.rs`). An unchanged template gets no new version.
+//! `NAME.html`, `NAME.txt`, `NAME.mjml`, `NAME.sample.json` and `NAME.settings.json` of a folder, or a JSON
+//! file as the API takes it (`template_files.rs`). An unchanged template gets no new version.
 
 use std::path::PathBuf;
 
@@ -65,8 +65,8 @@ pub struct TemplateVersionsArgs {
 
 #[derive(Args, Debug)]
 pub struct TemplateCreateArgs {
-    /// A folder with NAME.subject.txt, NAME.html, NAME.txt, NAME.mjml, NAME.sample.json, NAME.settings.json (layout,
-    /// inline_css), and in a language NAME.de.html and so on; or a JSON file
+    /// A folder with NAME.subject.txt, NAME.html, NAME.txt, NAME.mjml, NAME.sample.json, NAME.settings.json
+    /// (layout, inline_css), and in a language NAME.de.html and so on; or a JSON file
     path: PathBuf,
 }
 

@@ -1,8 +1,8 @@
-//! Gauges of the busiest streams: what became of their mail in the last day. They show a sender's standing before a
-//! mailbox provider does.
+//! Gauges of the busiest streams: their mail of the last day. They show a sender's standing
+//! before a mailbox provider does.
 //!
-//! A process shows at most [`STREAMS_MAX`] streams in its life, so that streams that come and go cannot fill a
-//! monitoring system with labels. The statistics of the API have all of them.
+//! A process shows at most [`STREAMS_MAX`] streams in its life, so that streams that come and go cannot fill
+//! a monitoring system with labels. The statistics of the API have all of them.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -140,8 +140,8 @@ pub(crate) async fn suppressed_of(
     Ok(suppressed)
 }
 
-/// Adds suppressions that reports ask for, unless an existing one of the same address lasts longer. Returns those
-/// that began.
+/// Adds suppressions that reports ask for, unless an existing one of the same address lasts longer. Returns
+/// those that began.
 pub(crate) async fn report(
     session: &mut dyn SqlSession,
     asked: Vec<SuppressionRecord>,

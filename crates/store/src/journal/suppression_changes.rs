@@ -1,7 +1,8 @@
-//! The events of changed suppression lists. They belong to no message, so each has an id of its own and no lane.
+//! The events of changed suppression lists. They belong to no message, so each has an id of its own and no
+//! lane.
 //!
-//! Nothing else refers to these ids. The table `suppression_change` says whose they are, which address they name,
-//! and when they are old enough to go.
+//! Nothing else refers to these ids. The table `suppression_change` says whose they are, which address they
+//! name, and when they are old enough to go.
 
 use std::collections::BTreeMap;
 

@@ -207,7 +207,7 @@ pub trait RetentionStore: Send + Sync {
         until: Time,
     ) -> Result<Vec<StreamStatisticsRow>, StoreError>;
 
-    /// The counters since then of the streams that sent most, the busiest first; `hour` is `since`. Of very many
-    /// hours only the newest count.
+    /// The counters since then of the streams that sent most, the busiest first; `hour` is `since`. Of very
+    /// many hours only the newest count.
     async fn busiest_streams(&self, since: Time, limit: u32) -> Result<Vec<StreamStatisticsRow>, StoreError>;
 }

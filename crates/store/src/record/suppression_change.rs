@@ -71,7 +71,8 @@ impl SuppressionChange {
         Self { begins: false, at, ..Self::begin(one, origin) }
     }
 
-    /// A scoped suppression that begins; `None` for one of the whole installation, which belongs to no tenant.
+    /// A scoped suppression that begins; `None` for one of the whole installation, which belongs to no
+    /// tenant.
     pub fn begin_scoped(one: &ScopedSuppression, origin: SuppressionOrigin) -> Option<Self> {
         Some(Self {
             tenant: one.scope.tenant.clone()?,
@@ -94,8 +95,8 @@ impl SuppressionChange {
         if self.begins { EventKind::SuppressionCreated } else { EventKind::SuppressionDeleted }
     }
 
-    /// The id under which its event stands. It follows from the change, so that a transaction that is run again
-    /// writes the same one. Like other ids it begins with the time.
+    /// The id under which its event stands. It follows from the change, so that a transaction that is run
+    /// again writes the same one. Like other ids it begins with the time.
     pub fn uid(&self) -> MessageUid {
         let mut context = digest::Context::new(&digest::SHA256);
         let stream = self.stream.as_ref().map_or("", |stream| stream.as_str());

@@ -1,8 +1,8 @@
-//! Hourly counters of each stream: what became of its mail, how many complained and how many left. They stay when
-//! the messages are removed.
+//! Hourly counters of each stream: its mail, the complaints and the readers who left. They stay
+//! when the messages are removed.
 //!
-//! Only streams that exist are counted, so a tenant has at most as many rows in an hour as it may have streams.
-//! Mail without a batch costs nothing here.
+//! Only streams that exist are counted, so a tenant has at most as many rows in an hour as it may have
+//! streams. Mail without a batch costs nothing here.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -89,8 +89,8 @@ pub(crate) async fn create(
 
 /// Change a recipient
 ///
-/// Changes the given fields; `null` removes external id, name, language or personal number. With `version`, the change
-/// is made only if the recipient still has that version; 409 otherwise.
+/// Changes the given fields; `null` removes external id, name, language or personal number. With `version`,
+/// the change is made only if the recipient still has that version; 409 otherwise.
 #[utoipa::path(
     patch,
     path = "/v1/recipients/{id}",

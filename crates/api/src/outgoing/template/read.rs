@@ -100,8 +100,8 @@ fn name(fields: &mut JsonFieldReader<'_>, named: TemplateNameSource<'_>) -> Opti
     }
 }
 
-/// The name in the language that the body gives. A name that ends with it already stays, and so does one in the
-/// path.
+/// The name in the language that the body gives. A name that ends with it already stays, and so does one in
+/// the path.
 fn in_given_locale(
     fields: &mut JsonFieldReader<'_>,
     name: Option<TemplateName>,

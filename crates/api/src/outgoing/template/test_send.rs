@@ -1,8 +1,9 @@
-//! `POST /v1/templates/{name}/test`: sends a template to addresses of the request, to see it in a real program.
+//! `POST /v1/templates/{name}/test`: sends a template to addresses of the request, to see it in a real
+//! program.
 //!
-//! The mail takes the ordinary way: routes, limits, suppressions and the key's restrictions hold for it. It goes to
-//! nobody but the given addresses, its subject begins with `[Test]`, and it has the tag `test`. It belongs to no
-//! stream, so readers cannot leave one by it, and it counts for none.
+//! The mail takes the ordinary way: routes, limits, suppressions and the key's restrictions hold for it. It
+//! goes to nobody but the given addresses, its subject begins with `[Test]`, and it has the tag `test`. It
+//! belongs to no stream, so readers cannot leave one by it, and it counts for none.
 
 use axum::{
     extract::{Request, State},
@@ -34,8 +35,8 @@ const NAME_CHARS_MAX: usize = 400;
 
 /// Send a test of a template
 ///
-/// One mail to the addresses in `to` and nobody else, rendered with `variables`, or with the template's `sample`
-/// if none are given. Its subject begins with `[Test]`, and it has the tag `test`.
+/// One mail to the addresses in `to` and nobody else, rendered with `variables`, or with the template's
+/// `sample` if none are given. Its subject begins with `[Test]`, and it has the tag `test`.
 #[utoipa::path(
     post,
     path = "/v1/templates/{name}/test",

@@ -83,8 +83,8 @@ pub(super) fn content<'a>(
     Ok(content)
 }
 
-/// Writes the rules of the html's style sheet into its elements. If that would take too much, the message goes
-/// with its style sheet.
+/// Writes the rules of the html's style sheet into its elements. If that would take too much, the message
+/// goes with its style sheet.
 fn inline_styles(content: &mut CheckedContent<'_>, warnings: &mut Vec<String>) {
     let Some(html) = content.html.as_deref() else { return };
     match html::inline_css(html).map(Cow::into_owned) {

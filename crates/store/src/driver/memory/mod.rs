@@ -1,10 +1,11 @@
 //! The store in memory: the port's meaning without a database, for the simulation and for tests.
 //!
-//! Every call is one critical section under one lock, so it is one transaction; nothing is awaited inside, and
-//! nothing is durable. Everything is kept in ordered maps: the same calls give the same answers in one order.
+//! Every call is one critical section under one lock, so it is one transaction; nothing is awaited inside,
+//! and nothing is durable. Everything is kept in ordered maps: the same calls give the same answers in one
+//! order.
 //!
-//! One store may have several views, one for each node of a simulation: they see the same tables, and each has
-//! hints and standing claims of its own.
+//! One store may have several views, one for each node of a simulation: they see the same tables, and each
+//! has hints and standing claims of its own.
 //!
 //! It fails only where a caller broke the port's terms (a message id used twice) or an earlier call panicked
 //! and may have left the tables half written.

@@ -119,15 +119,15 @@ macro_rules! migrations {
         // and 16 are indexes. Before 15, only the first of the events that share a row is visible. Before 17,
         // mail would go to readers who left a stream, and the events about it cannot be read. Before 18, a
         // key could send from and to addresses it may not. Step 19 adds what older programs leave empty; mail
-        // that they accept is moved to lanes that newer ones find. Step 20 adds what older programs leave empty;
-        // they may move mail out of lanes of destinations, which costs it a turn. Before 21, a list of events
-        // with phrases as marks cannot be read. Before 22, `opened` and `clicked` and webhooks in Postmark's form
-        // are unknown, and a history with one cannot be read. Before 23, mail would leave by the default account
-        // whatever the routes say, and dialogues would outlive their messages. Before 24, a tenant with a daily
-        // quota cannot be read. Before 25, bodies that a tenant guards would be shown, and lines of the audit log
-        // would stand outside its chain. Step 26 adds tables that older programs do not know: bulk actions wait
-        // with them. Before 30, a template would be rendered without its layout, and a tenant with a language or a
-        // history with changes of suppressions cannot be read.
+        // that they accept is moved to lanes that newer ones find. Step 20 adds what older programs leave
+        // empty; they may move mail out of lanes of destinations, which costs it a turn. Before 21, a list of
+        // events with phrases as marks cannot be read. Before 22, `opened` and `clicked` and webhooks in
+        // Postmark's form are unknown, and a history with one cannot be read. Before 23, mail would leave by
+        // the default account whatever the routes say, and dialogues would outlive their messages. Before 24,
+        // a tenant with a daily quota cannot be read. Before 25, bodies that a tenant guards would be shown,
+        // and lines of the audit log would stand outside its chain. Step 26 adds tables that older programs
+        // do not know: bulk actions wait with them. Before 30, a template would be rendered without its
+        // layout, and a tenant with a language or a history with changes of suppressions cannot be read.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
