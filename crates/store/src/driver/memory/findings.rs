@@ -24,6 +24,7 @@ impl MemoryTables {
         };
         // Its events from before this call: one report may name a recipient twice.
         let new: Vec<&MessageFinding> = findings.iter().filter(|finding| !is_told(finding)).collect();
+        let mut suppressed = Vec::new();
         for finding in new {
             let uid = finding.message;
             if let Some(receipt) = &finding.receipt {
@@ -43,14 +44,13 @@ impl MemoryTables {
                     (there.signature, there.detail) = (view.signature, view.detail);
                 }
             }
-            if let Some(one) = finding.suppress.clone() {
-                self.suppress(vec![one], SuppressionOrigin::Report, false);
-            }
+            suppressed.extend(finding.suppress.clone());
             self.edit(uid, |stored| stored.hear(finding, (origin, source), at));
             if ends_waiting(finding.kind) && self.messages.contains_key(&uid) {
                 self.inbound.waiting.remove(&uid);
             }
         }
+        self.suppress(suppressed, SuppressionOrigin::Report, false);
     }
 
     pub fn traced(&self, uids: &[MessageUid]) -> Vec<TracedMessage> {

@@ -1,8 +1,7 @@
 //! The store in memory: the port's meaning without a database, for the simulation and for tests.
 //!
 //! Every call is one critical section under one lock, so it is one transaction; nothing is awaited inside,
-//! and nothing is durable. Everything is kept in ordered maps: the same calls give the same answers in one
-//! order.
+//! and nothing is durable. Everything is kept in ordered maps: the same calls give the same answers.
 //!
 //! One store may have several views, one for each node of a simulation: they see the same tables, and each
 //! has hints and standing claims of its own.
