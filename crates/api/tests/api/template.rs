@@ -242,7 +242,7 @@ async fn a_test_goes_to_the_given_addresses_alone_and_is_marked() {
         (json!({"to": [], "from": "shop@example.com"}), &["to"]),
         (json!({"to": ["nobody"], "from": "shop@example.com"}), &["to"]),
         (json!({"to": vec!["a@example.net"; 11], "from": "shop@example.com"}), &["to"]),
-        (json!({"to": ["a@example.net"], "cc": ["b@example.net"], "subject": "x"}), &["cc", "subject"]),
+        (json!({"to": ["a@example.net"], "cc": ["b@example.net"]}), &["cc"]),
         (json!({"to": ["a@example.net"], "variables": [1], "locale": "x"}), &["variables", "locale"]),
     ] {
         assert_eq!(test(body.clone()).await.wrong_fields(), fields, "{body}");
