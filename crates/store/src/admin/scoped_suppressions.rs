@@ -10,7 +10,7 @@ use postway_domain::{EmailAddress, Lane, MailStream, TenantId, Time, suppression
 use crate::{
     error::StoreError,
     record::{
-        ChangeResult, ScopeFilter, ScopedSuppression, SuppressionChange, SuppressionOrigin,
+        ChangeResult, ScopeFilter, ScopedSuppression, SuppressionListChange, SuppressionOrigin,
         SuppressionReason, SuppressionScope,
     },
     sql::{Row, SqlSession, SqlText, Value, decode, multi_row::MultiRow, values, was_there},
@@ -158,13 +158,13 @@ pub(crate) async fn among(
 pub(crate) async fn add(
     session: &mut dyn SqlSession,
     list: &[ScopedSuppression],
-) -> Result<Vec<SuppressionChange>, StoreError> {
+) -> Result<Vec<SuppressionListChange>, StoreError> {
     let mut begun = Vec::new();
     for one in list {
         let earlier = find(session, &one.scope).await?;
         session.execute(ADD, row_of(one)).await?;
         if !earlier.is_some_and(|earlier| earlier.holds_at(one.created_at)) {
-            begun.extend(SuppressionChange::begin_scoped(one, SuppressionOrigin::Operator));
+            begun.extend(SuppressionListChange::begin_scoped(one, SuppressionOrigin::Operator));
         }
     }
     Ok(begun)
@@ -193,14 +193,14 @@ pub(crate) async fn remove(
     session: &mut dyn SqlSession,
     scopes: &[SuppressionScope],
     at: Time,
-) -> Result<(ChangeResult, Vec<SuppressionChange>), StoreError> {
+) -> Result<(ChangeResult, Vec<SuppressionListChange>), StoreError> {
     let (mut removed, mut ended) = (0, Vec::new());
     for scope in scopes {
         let found = find(session, scope).await?;
         let is_gone = session.execute(REMOVE, place(scope)).await?;
         removed += is_gone;
         if let Some(one) = found.filter(|one| is_gone > 0 && one.holds_at(at)) {
-            ended.extend(SuppressionChange::end_scoped(&one, SuppressionOrigin::Operator, at));
+            ended.extend(SuppressionListChange::end_scoped(&one, SuppressionOrigin::Operator, at));
         }
     }
     Ok((was_there(removed), ended))
@@ -210,14 +210,14 @@ pub(crate) async fn remove(
 pub(crate) async fn forget(
     session: &mut dyn SqlSession,
     now: Time,
-) -> Result<Vec<SuppressionChange>, StoreError> {
+) -> Result<Vec<SuppressionListChange>, StoreError> {
     let rows = session.rows(ENDED, values![now, FORGOTTEN_MAX]).await?;
     let mut ended = Vec::with_capacity(rows.len());
     for row in &rows {
         let one = read(row)?;
         session.execute(REMOVE_ENDING, place(&one.scope)).await?;
         let at = one.expires_at.unwrap_or(now);
-        ended.extend(SuppressionChange::end_scoped(&one, SuppressionOrigin::Expiry, at));
+        ended.extend(SuppressionListChange::end_scoped(&one, SuppressionOrigin::Expiry, at));
     }
     Ok(ended)
 }

@@ -7,7 +7,7 @@ use postway_domain::{EmailAddress, Lane, TenantId, Time};
 use super::scoped_suppressions::{self, ScopedMatches};
 use crate::{
     error::StoreError,
-    record::{ChangeResult, SuppressionChange, SuppressionOrigin, SuppressionReason, SuppressionRecord},
+    record::{ChangeResult, SuppressionListChange, SuppressionOrigin, SuppressionReason, SuppressionRecord},
     sql::{
         Row, SqlSession, SqlText, Value, decode,
         multi_row::{MultiRow, MultiRowSql},
@@ -146,7 +146,7 @@ pub(crate) async fn report(
     session: &mut dyn SqlSession,
     asked: Vec<SuppressionRecord>,
     origin: SuppressionOrigin,
-) -> Result<Vec<SuppressionChange>, StoreError> {
+) -> Result<Vec<SuppressionListChange>, StoreError> {
     // One row for each address, in order, so that two transactions that add the same addresses lock them in
     // the same order.
     let mut merged: BTreeMap<(TenantId, String), SuppressionRecord> = BTreeMap::new();
@@ -169,7 +169,7 @@ async fn begun_by(
     session: &mut dyn SqlSession,
     list: &[SuppressionRecord],
     origin: SuppressionOrigin,
-) -> Result<Vec<SuppressionChange>, StoreError> {
+) -> Result<Vec<SuppressionListChange>, StoreError> {
     let mut by_tenant: BTreeMap<&TenantId, BTreeMap<&str, &SuppressionRecord>> = BTreeMap::new();
     for one in list {
         by_tenant.entry(&one.tenant).or_default().insert(&one.address, one);
@@ -185,7 +185,7 @@ async fn begun_by(
                 of_tenant.remove(row.text(0)?);
             }
         }
-        begun.extend(of_tenant.values().map(|one| SuppressionChange::begin(one, origin)));
+        begun.extend(of_tenant.values().map(|one| SuppressionListChange::begin(one, origin)));
     }
     Ok(begun)
 }
@@ -205,7 +205,7 @@ fn row_of(one: &SuppressionRecord) -> Vec<Value> {
 pub(crate) async fn add(
     session: &mut dyn SqlSession,
     list: &[SuppressionRecord],
-) -> Result<Vec<SuppressionChange>, StoreError> {
+) -> Result<Vec<SuppressionListChange>, StoreError> {
     let begun = begun_by(session, list, SuppressionOrigin::Operator).await?;
     for one in list {
         session.execute(ADD, row_of(one)).await?;
@@ -218,7 +218,7 @@ pub(crate) async fn remove(
     tenant: &TenantId,
     addresses: &[String],
     at: Time,
-) -> Result<(ChangeResult, Vec<SuppressionChange>), StoreError> {
+) -> Result<(ChangeResult, Vec<SuppressionListChange>), StoreError> {
     let (mut removed, mut ended) = (0, Vec::new());
     for address in addresses.iter().flat_map(|address| EmailAddress::spellings_of(address)) {
         let place = || values![tenant.as_str(), address.as_str()];
@@ -226,7 +226,7 @@ pub(crate) async fn remove(
         let is_gone = session.execute(REMOVE, place()).await?;
         removed += is_gone;
         let held = found.filter(|one| is_gone > 0 && one.holds_at(at));
-        ended.extend(held.map(|one| SuppressionChange::end(&one, SuppressionOrigin::Operator, at)));
+        ended.extend(held.map(|one| SuppressionListChange::end(&one, SuppressionOrigin::Operator, at)));
     }
     Ok((was_there(removed), ended))
 }
@@ -235,7 +235,7 @@ pub(crate) async fn remove(
 pub(crate) async fn forget(
     session: &mut dyn SqlSession,
     now: Time,
-) -> Result<Vec<SuppressionChange>, StoreError> {
+) -> Result<Vec<SuppressionListChange>, StoreError> {
     let rows = session.rows(ENDED, values![now, FORGOTTEN_MAX]).await?;
     let over: Vec<SuppressionRecord> = rows.iter().map(read).collect::<Result<_, _>>()?;
     let mut by_tenant: BTreeMap<&TenantId, Vec<&str>> = BTreeMap::new();
@@ -250,7 +250,7 @@ pub(crate) async fn forget(
         }
     }
     let ended = |one: &SuppressionRecord| {
-        SuppressionChange::end(one, SuppressionOrigin::Expiry, one.expires_at.unwrap_or(now))
+        SuppressionListChange::end(one, SuppressionOrigin::Expiry, one.expires_at.unwrap_or(now))
     };
     Ok(over.iter().map(ended).collect())
 }

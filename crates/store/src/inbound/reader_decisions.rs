@@ -10,7 +10,7 @@ use crate::{
     admin,
     error::StoreError,
     journal::{EventJournal, suppression_changes},
-    record::{ChangeResult, ReaderDecision, SuppressionChange, SuppressionOrigin, SuppressionReason},
+    record::{ChangeResult, ReaderDecision, SuppressionListChange, SuppressionOrigin, SuppressionReason},
     sql::SqlSession,
 };
 
@@ -42,8 +42,8 @@ pub(crate) async fn write(
     }
     let suppression = decision.suppression();
     let change = match decision.leaves {
-        true => SuppressionChange::begin_scoped(&suppression, SuppressionOrigin::Reader),
-        false => SuppressionChange::end_scoped(&suppression, SuppressionOrigin::Reader, decision.at),
+        true => SuppressionListChange::begin_scoped(&suppression, SuppressionOrigin::Reader),
+        false => SuppressionListChange::end_scoped(&suppression, SuppressionOrigin::Reader, decision.at),
     };
     suppression_changes::write(session, journal, change.as_slice()).await?;
     Ok(ChangeResult::Done)

@@ -11,7 +11,7 @@ use postway_domain::{EmailAddress, LaneId, MessageState, MessageUid, TenantId, T
 use super::{AppendedEvent, EventJournal, history};
 use crate::{
     error::StoreError,
-    record::SuppressionChange,
+    record::SuppressionListChange,
     sql::{SqlSession, SqlText, values},
 };
 
@@ -41,10 +41,10 @@ pub(crate) fn no_lane() -> LaneId {
 pub(crate) async fn write(
     session: &mut dyn SqlSession,
     journal: &mut EventJournal,
-    changes: &[SuppressionChange],
+    changes: &[SuppressionListChange],
 ) -> Result<(), StoreError> {
     // In the order of ids, so that two transactions lock them in the same order.
-    let changes: BTreeMap<MessageUid, &SuppressionChange> =
+    let changes: BTreeMap<MessageUid, &SuppressionListChange> =
         changes.iter().map(|change| (change.uid(), change)).collect();
     let mut events = Vec::with_capacity(changes.len());
     for (uid, change) in changes {

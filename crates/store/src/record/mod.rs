@@ -64,7 +64,7 @@ pub use report::{
 pub use stream::{
     ReaderDecision, ScopeFilter, ScopedSuppression, StreamCounts, StreamStatisticsRow, SuppressionScope,
 };
-pub(crate) use suppression_change::SuppressionChange;
+pub(crate) use suppression_change::SuppressionListChange;
 pub use suppression_change::SuppressionOrigin;
 pub use view::{
     AttemptDialogue, AttemptView, BlockedLanes, BodyLocation, MessageBrief, MessageCount, MessageFilter,

@@ -37,7 +37,7 @@ impl SuppressionOrigin {
 
 /// One suppression that began or ended. One that is renewed while it holds is no change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SuppressionChange {
+pub(crate) struct SuppressionListChange {
     pub tenant: TenantId,
     /// The address, or the pattern.
     pub pattern: String,
@@ -51,7 +51,7 @@ pub(crate) struct SuppressionChange {
     pub at: Time,
 }
 
-impl SuppressionChange {
+impl SuppressionListChange {
     /// A suppression of a tenant's list that begins.
     pub fn begin(one: &SuppressionRecord, origin: SuppressionOrigin) -> Self {
         Self {
@@ -133,8 +133,8 @@ impl SuppressionChange {
 mod tests {
     use super::*;
 
-    fn change() -> SuppressionChange {
-        SuppressionChange {
+    fn change() -> SuppressionListChange {
+        SuppressionListChange {
             tenant: "acme".parse().unwrap(),
             pattern: "ada@example.net".to_owned(),
             stream: None,
@@ -151,11 +151,11 @@ mod tests {
         let one = change();
         assert_eq!(one.uid(), change().uid());
         let others = [
-            SuppressionChange { begins: false, ..change() },
-            SuppressionChange { pattern: "bob@example.net".to_owned(), ..change() },
-            SuppressionChange { stream: Some("news".parse().unwrap()), ..change() },
-            SuppressionChange { tenant: "other".parse().unwrap(), ..change() },
-            SuppressionChange { at: Time::from_millis(1_700_000_000_001), ..change() },
+            SuppressionListChange { begins: false, ..change() },
+            SuppressionListChange { pattern: "bob@example.net".to_owned(), ..change() },
+            SuppressionListChange { stream: Some("news".parse().unwrap()), ..change() },
+            SuppressionListChange { tenant: "other".parse().unwrap(), ..change() },
+            SuppressionListChange { at: Time::from_millis(1_700_000_000_001), ..change() },
         ];
         assert!(others.iter().all(|other| other.uid() != one.uid()));
         assert!(one.uid() < others[4].uid());
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_event_says_what_changed_why_and_who_changed_it() {
-        let data = |change: SuppressionChange| -> Value {
+        let data = |change: SuppressionListChange| -> Value {
             serde_json::from_str(&change.event().data.unwrap()).unwrap()
         };
         assert_eq!(
@@ -175,8 +175,12 @@ mod tests {
             })
         );
         let pattern = "*@example.net".to_owned();
-        let of_stream =
-            SuppressionChange { pattern, stream: Some("news".parse().unwrap()), begins: false, ..change() };
+        let of_stream = SuppressionListChange {
+            pattern,
+            stream: Some("news".parse().unwrap()),
+            begins: false,
+            ..change()
+        };
         let data = data(of_stream);
         assert_eq!(
             (&data["stream"], &data["address"], data.get("expires_at")),

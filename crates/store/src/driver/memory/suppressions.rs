@@ -6,7 +6,7 @@ use super::{admin::done_if, tables::MemoryTables};
 use crate::{
     journal::suppression_changes::CHANGES_LAST_MS,
     record::{
-        ChangeResult, ScopedSuppression, SuppressionChange, SuppressionOrigin, SuppressionRecord,
+        ChangeResult, ScopedSuppression, SuppressionListChange, SuppressionOrigin, SuppressionRecord,
         SuppressionScope,
     },
 };
@@ -19,7 +19,7 @@ pub(super) struct StoredSuppressionChange {
 }
 
 impl MemoryTables {
-    fn note_changes(&mut self, changes: Vec<SuppressionChange>) {
+    fn note_changes(&mut self, changes: Vec<SuppressionListChange>) {
         for change in changes {
             let (uid, tenant, event) = (change.uid(), change.tenant.clone(), change.event());
             if self.reports.suppression_changes.contains_key(&uid) {
@@ -45,7 +45,7 @@ impl MemoryTables {
             let place = (one.tenant.clone(), one.address.clone());
             let earlier = self.directory.suppressions.get(&place);
             if !earlier.is_some_and(|earlier| earlier.holds_at(one.created_at)) {
-                begun.push(SuppressionChange::begin(&one, origin));
+                begun.push(SuppressionListChange::begin(&one, origin));
             }
             if replaces || earlier.is_none_or(|earlier| earlier.yields_to(&one)) {
                 self.directory.suppressions.insert(place, one);
@@ -60,7 +60,7 @@ impl MemoryTables {
             if let Some(one) = self.directory.suppressions.remove(&(tenant.clone(), address)) {
                 removed += 1;
                 if one.holds_at(at) {
-                    ended.push(SuppressionChange::end(&one, SuppressionOrigin::Operator, at));
+                    ended.push(SuppressionListChange::end(&one, SuppressionOrigin::Operator, at));
                 }
             }
         }
@@ -73,7 +73,7 @@ impl MemoryTables {
         for one in list {
             let earlier = self.directory.scoped.0.insert(one.scope.clone(), one.clone());
             if !earlier.is_some_and(|earlier| earlier.holds_at(one.created_at)) {
-                begun.extend(SuppressionChange::begin_scoped(&one, SuppressionOrigin::Operator));
+                begun.extend(SuppressionListChange::begin_scoped(&one, SuppressionOrigin::Operator));
             }
         }
         self.note_changes(begun);
@@ -87,7 +87,7 @@ impl MemoryTables {
                 removed += 1;
                 let held = Some(one).filter(|one| one.holds_at(at));
                 let origin = SuppressionOrigin::Operator;
-                ended.extend(held.and_then(|one| SuppressionChange::end_scoped(&one, origin, at)));
+                ended.extend(held.and_then(|one| SuppressionListChange::end_scoped(&one, origin, at)));
             }
         }
         self.note_changes(ended);
@@ -97,8 +97,8 @@ impl MemoryTables {
     /// Notes what a reader decided.
     pub(super) fn note_decision(&mut self, suppression: &ScopedSuppression, leaves: bool, at: Time) {
         let change = match leaves {
-            true => SuppressionChange::begin_scoped(suppression, SuppressionOrigin::Reader),
-            false => SuppressionChange::end_scoped(suppression, SuppressionOrigin::Reader, at),
+            true => SuppressionListChange::begin_scoped(suppression, SuppressionOrigin::Reader),
+            false => SuppressionListChange::end_scoped(suppression, SuppressionOrigin::Reader, at),
         };
         self.note_changes(change.into_iter().collect());
     }
@@ -109,12 +109,12 @@ impl MemoryTables {
         let ends = |expires_at: Option<Time>| expires_at.filter(|at| *at <= now);
         for one in self.directory.suppressions.values() {
             let at = ends(one.expires_at);
-            ended.extend(at.map(|at| SuppressionChange::end(one, SuppressionOrigin::Expiry, at)));
+            ended.extend(at.map(|at| SuppressionListChange::end(one, SuppressionOrigin::Expiry, at)));
         }
         for one in self.directory.scoped.0.values() {
             let at = ends(one.expires_at);
             let origin = SuppressionOrigin::Expiry;
-            ended.extend(at.and_then(|at| SuppressionChange::end_scoped(one, origin, at)));
+            ended.extend(at.and_then(|at| SuppressionListChange::end_scoped(one, origin, at)));
         }
         self.directory.suppressions.retain(|_, one| one.holds_at(now));
         self.directory.scoped.forget(now);
