@@ -80,6 +80,7 @@ pub fn print() -> anyhow::Result<()> {
         html: Some(page.replace("Hello", "Hello {{ name }}")),
         text: Some(text.replace("Ada", "{{ name }}")),
         mjml: None,
+        layout: None,
     }])?;
     let variables = json!({ "name": "Ada", "number": 7 });
     let variables = variables.as_object().context("an object")?;

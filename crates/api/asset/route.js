@@ -19,6 +19,7 @@ export const ROUTES = [
   ["templates", "templates", "Templates", "read"],
   ["templates/:name", "template", "Template", "read"],
   ["recipients", "recipients", "Recipients", "read"],
+  ["streams", "streams", "Streams", "read"],
   ["suppressions", "suppressions", "Suppressions", "read"],
   ["domains", "domains", "Domains", "read"],
   ["signing-keys", "signing_keys", "Signing keys", "read"],
@@ -44,7 +45,7 @@ export const ROUTES = [
 /** What the menu shows, in groups. */
 export const MENU = [
   ["", ["", "messages", "send", "inbox", "dead-letters", "bulk-actions"]],
-  ["Sending", ["accounts", "routes", "batches", "templates", "recipients", "suppressions", "domains", "signing-keys"]],
+  ["Sending", ["accounts", "routes", "batches", "templates", "recipients", "streams", "suppressions", "domains", "signing-keys"]],
   ["Receiving", ["mailboxes", "rules", "inbound", "contacts"]],
   ["Connected", ["webhooks", "outbox"]],
   ["Operating", ["settings", "tenants", "users", "nodes", "audit", "sessions", "passkeys"]],

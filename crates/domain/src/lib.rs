@@ -26,7 +26,7 @@ pub use inbound::{domain_report, provider_hook as hook, rule, watched_mailbox as
 pub use limit::{destination, destination_room, fairness};
 pub use message::{dsn, event, lane, retry, verp};
 pub use subscriber::webhook_form;
-pub use tenant::{contact, known_recipient, quota, route, stream, template};
+pub use tenant::{contact, known_recipient, locale, quota, route, stream, template};
 pub use time::spoken_time;
 
 pub use account::{Account, AccountKind, AccountSettings, RelayTlsMode, SesAccount};
@@ -44,6 +44,7 @@ pub use known_recipient::{KnownRecipient, PersonalDigest, RecipientKey};
 pub use lane::{Lane, LaneId, LaneRange};
 pub use limit::{AccountLimits, LimitSpan};
 pub use liveness::NodeLiveness;
+pub use locale::MailLocale;
 pub use mailbox::WatchedMailbox;
 pub use message::{
     DestinationGroup, MessagePriority, MessageState, MessageStatus, RecipientKind, RecipientStatus,

@@ -97,6 +97,7 @@ mod silent_mistakes;
 mod spool;
 mod submission;
 mod suppressed;
+mod template_languages;
 mod tenants;
 mod terminal;
 mod tls_and_auth;

@@ -24,6 +24,7 @@ const fields = (row) => [
   { name: "address", label: "Address", required: true },
   { name: "name", label: "Name" },
   { name: "external_id", label: "Your id" },
+  { name: "locale", label: "Language", hint: "Such as de-AT; the tenant's when empty." },
   {
     name: "personal_number",
     label: "Personal number",

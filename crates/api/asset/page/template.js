@@ -4,6 +4,7 @@ import { html, useEffect, useState } from "../vendor/preact.js";
 import { get, may, post, put, url } from "../api.js";
 import { Badge } from "../part/badge.js";
 import { Button } from "../part/button.js";
+import { edit } from "../part/dialog.js";
 import { Field } from "../part/form.js";
 import { Frame } from "../part/frame.js";
 import { Icon } from "../part/icon.js";
@@ -21,6 +22,7 @@ const SOURCES = [
   ["html", "HTML", { kind: "area", rows: 14, code: true }],
   ["mjml", "MJML, in the place of HTML", { kind: "area", rows: 14, code: true }],
   ["text", "Text", { kind: "area", rows: 6, hint: "Made from the HTML when empty." }],
+  ["layout", "Layout", { hint: "The template whose block content this one fills; none when empty." }],
   ["description", "What it is for", {}],
   ["sample", "Sample variables (JSON)", { kind: "json", rows: 6 }],
 ];
@@ -34,10 +36,45 @@ export default function Template({ params, query }) {
 }
 
 /** The body of a template from what the fields hold; throws where the sample is no JSON. */
-function bodyOf(held) {
+function bodyOf({ inline_css, ...held }) {
   const filled = Object.entries(held).filter(([, text]) => text.trim());
-  return Object.fromEntries(filled.map(([name, text]) => [name, name === "sample" ? JSON.parse(text) : text]));
+  const body = Object.fromEntries(filled.map(([name, text]) => [name, name === "sample" ? JSON.parse(text) : text]));
+  return inline_css ? { ...body, inline_css } : body;
 }
+
+/** The name of a template without its language. */
+const baseOf = (one) => (one.locale ? one.name.slice(0, -one.locale.length - 1) : one.name);
+
+/** The languages in which the template exists, this one marked. */
+function Languages({ one }) {
+  const base = baseOf(one);
+  const found = useLoad((signal) => get("/v1/templates", { limit: 500 }, signal), [base]);
+  const rows = (found.data?.data ?? []).filter((row) => row.name === base || (row.locale && baseOf(row) === base));
+  if (rows.length < 2) return null;
+  return html`<nav class="acts" aria-label="Languages">
+    ${rows.map(
+      (row) => html`<a href=${link(`templates/${encodeURIComponent(row.name)}`)}
+        aria-current=${row.name === one.name ? "page" : null}>${row.locale ?? "no language"}</a>`,
+    )}</nav>`;
+}
+
+/** Sends the stored version to some addresses, and nobody else. */
+const sendTest = (one, path) =>
+  edit({
+    title: "Send a test",
+    note: `Version ${one.version} with its sample variables, to these addresses alone. The subject begins with [Test].`,
+    fields: [
+      { name: "to", label: "To", kind: "list", required: true, hint: "At most ten addresses, one a line." },
+      { name: "from", label: "From", hint: "The tenant's sender when empty." },
+      { name: "account", label: "Account", hint: "Chosen as for any mail when empty." },
+    ],
+    action: "Send",
+    save: async (body) => {
+      const { uid } = await post(`${path}/test`, { ...body, version: one.version });
+      toast("The test is on its way");
+      location.hash = link(`messages/${uid}`);
+    },
+  });
 
 function Editor({ one, path, saved }) {
   const [held, setHeld] = useState(() =>
@@ -45,7 +82,7 @@ function Editor({ one, path, saved }) {
       SOURCES.map(([name]) => [
         name,
         name === "sample" ? (one.sample ? JSON.stringify(one.sample, null, 2) : "") : (one[name] ?? ""),
-      ]),
+      ]).concat([["inline_css", one.inline_css]]),
     ),
   );
   const [began] = useState(held);
@@ -57,7 +94,7 @@ function Editor({ one, path, saved }) {
     const stop = new AbortController();
     const timer = setTimeout(async () => {
       try {
-        setMade(await post("/v1/templates/preview", bodyOf(held), { signal: stop.signal }));
+        setMade(await post("/v1/templates/preview", { ...bodyOf(held), ...(one.locale ? { locale: one.locale } : {}) }, { signal: stop.signal }));
         setFaults({});
       } catch (error) {
         if (stop.signal.aborted) return;
@@ -87,8 +124,10 @@ function Editor({ one, path, saved }) {
   return html`
     <div class="title">
       <h1>${one.name}</h1><${Badge} status=${`version ${one.version}`} /><span class="grow"></span>
+      ${may("send") && html`<${Button} icon="send" onClick=${() => sendTest(one, path)}>Send a test<//>`}
       ${may("manage") && html`<${Button} kind="primary" onClick=${save}>Save as next version<//>`}
     </div>
+    <${Languages} one=${one} />
     <div class="split">
       <section class="card fields" aria-label="Sources">
         ${SOURCES.filter(([name]) => name !== "mjml" || held.mjml || !held.html).map(
@@ -100,6 +139,9 @@ function Editor({ one, path, saved }) {
             fault=${faults[name]}
             onInput=${(text) => setHeld({ ...held, [name]: text })} ...${more} />`,
         )}
+        <${Field} id="source-inline_css" name="inline_css" kind="check" label="Inline CSS" value=${held.inline_css}
+          hint="Writes the rules of style sheets into the elements."
+          onInput=${(checked) => setHeld({ ...held, inline_css: checked })} />
       </section>
       <section class="card" aria-label="What it makes">
         ${other.map(([name, message]) => html`<p class="error" role="status">${name && `${name}: `}${message}</p>`)}

@@ -16,6 +16,7 @@ const columns = [
     kind: "wide",
     cell: (row) => html`${row.subject}${under(row.description)}`,
   },
+  { head: "Language", cell: (row) => row.locale ?? "" },
   { head: "Parts", cell: (row) => row.parts.join(", ") },
   { head: "Version", kind: "num", cell: (row) => row.version },
   { head: "Changed", cell: (row) => html`<${Moment} at=${row.created_at} />` },

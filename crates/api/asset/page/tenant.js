@@ -23,6 +23,7 @@ const FIELDS = [
   { name: "default_from", label: "Default sender" },
   { name: "bounce_domain", label: "Bounce domain" },
   { name: "feedback_id", label: "Feedback-ID" },
+  { name: "locale", label: "Language of templates", hint: "For mail that names none: de, de-AT, zh-Hant." },
   { name: "id_header", label: "Field for the client's id", hint: "Such as X-Genro-Mail-ID." },
   {
     name: "report_retention_seconds",

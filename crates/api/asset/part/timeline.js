@@ -26,9 +26,9 @@ const CHECKS = {
   INTEGRITY: ({ bytes: size }) => `${bytes(size)} came in`,
   RECIPIENT: ({ recipients, known }) =>
     `${recipients === 1 ? "1 recipient" : `${count(recipients)} recipients`}${known ? ", as in the directory" : ""}`,
-  TEMPLATE: ({ subject_chars, html_bytes, template, version }) =>
+  TEMPLATE: ({ subject_chars, html_bytes, template, version, locale }) =>
     [
-      template && `template ${template}, version ${version}`,
+      template && `template ${template}, version ${version}${locale ? `, chosen for ${locale}` : ""}`,
       `a subject of ${count(subject_chars)} characters`,
       html_bytes ? `${bytes(html_bytes)} of HTML` : "no HTML",
     ]

@@ -72,7 +72,7 @@ impl From<AcceptReceipt> for AcceptedView {
 }
 
 /// The answer for an accepted message. A dry run stores nothing, so it is 200 instead of 202.
-fn receipt(receipt: AcceptReceipt, dry_run: bool) -> Response {
+pub(crate) fn receipt(receipt: AcceptReceipt, dry_run: bool) -> Response {
     let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };
     (status, Json(AcceptedView::from(receipt))).into_response()
 }

@@ -21,7 +21,7 @@ use crate::{
 
 /// The length of a period.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum HistoryPeriod {
+pub(super) enum HistoryPeriod {
     Hour,
     Day,
 }
@@ -51,9 +51,54 @@ impl HistoryPeriod {
     }
 
     /// The beginning of the period.
-    fn begin(self, at: Time) -> Time {
+    pub(super) fn begin(self, at: Time) -> Time {
         let length = self.length().as_millis() as i64;
         Time::from_millis(at.as_millis().div_euclid(length) * length)
+    }
+}
+
+/// The time range of a call, as it was asked for.
+pub(super) struct AskedSpan {
+    by: Option<HistoryPeriod>,
+    since: Option<Time>,
+    until: Option<Time>,
+}
+
+/// The time range of a call.
+pub(super) struct HistorySpan {
+    pub(super) by: HistoryPeriod,
+    pub(super) since: Time,
+    pub(super) until: Time,
+}
+
+impl HistorySpan {
+    pub(super) fn take(query: &mut QueryParameters) -> AskedSpan {
+        let by = query.parse("by", |text| match text {
+            "hour" => Ok(HistoryPeriod::Hour),
+            "day" => Ok(HistoryPeriod::Day),
+            _ => Err("must be hour or day"),
+        });
+        AskedSpan {
+            by,
+            since: query.parse("since", str::parse::<Time>),
+            until: query.parse("until", str::parse::<Time>),
+        }
+    }
+}
+
+impl AskedSpan {
+    /// The range, unless it is too long for one call.
+    pub(super) fn within(self, now: Time) -> Result<HistorySpan, ApiError> {
+        let by = self.by.unwrap_or(HistoryPeriod::Hour);
+        // The current hour counts too.
+        let until = self.until.unwrap_or_else(|| now.plus(Duration::from_millis(1)));
+        let since = by.begin(self.since.unwrap_or_else(|| until.minus(by.span())));
+        if until.since(since) > Duration::from_secs(by.days_max() * 86_400) + by.length() {
+            let message =
+                format!("is more than {} days before `until`; ask for less, or by=day", by.days_max());
+            return Err(ApiError::invalid(vec![FieldError::new("since", message)]));
+        }
+        Ok(HistorySpan { by, since, until })
     }
 }
 
@@ -121,24 +166,11 @@ pub(crate) async fn statistics(
     uri: Uri,
 ) -> Result<Json<AccountHistoryList>, ApiError> {
     let mut query = QueryParameters::from_uri(&uri)?;
-    let by = query.parse("by", |text| match text {
-        "hour" => Ok(HistoryPeriod::Hour),
-        "day" => Ok(HistoryPeriod::Day),
-        _ => Err("must be hour or day"),
-    });
-    let since = query.parse("since", str::parse::<Time>);
-    let until = query.parse("until", str::parse::<Time>);
+    let span = HistorySpan::take(&mut query);
     let account = query.parse("account", str::parse::<AccountId>);
     let part = ListPart::take(&mut query);
     query.finish()?;
-    let by = by.unwrap_or(HistoryPeriod::Hour);
-    // The current hour counts too.
-    let until = until.unwrap_or_else(|| app.clock.now().plus(Duration::from_millis(1)));
-    let since = by.begin(since.unwrap_or_else(|| until.minus(by.span())));
-    if until.since(since) > Duration::from_secs(by.days_max() * 86_400) + by.length() {
-        let message = format!("is more than {} days before `until`; ask for less, or by=day", by.days_max());
-        return Err(ApiError::invalid(vec![FieldError::new("since", message)]));
-    }
+    let HistorySpan { by, since, until } = span.within(app.clock.now())?;
     let rows = app.store.statistics(&caller.tenant, since, until).await?;
     let wanted =
         rows.into_iter().filter(|row| account.as_ref().is_none_or(|account| row.account == *account));

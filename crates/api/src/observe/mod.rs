@@ -6,3 +6,4 @@ pub(crate) mod health;
 pub(crate) mod metrics;
 pub(crate) mod overview;
 pub(crate) mod queue_stats;
+pub(crate) mod stream_history;

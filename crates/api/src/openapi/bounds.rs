@@ -29,6 +29,8 @@ use crate::message::bulk;
 /// Letters, digits, dot, underscore and dash.
 const NAME_64: &str = "^[A-Za-z0-9._-]{1,64}$";
 const NAME_128: &str = "^[A-Za-z0-9._-]{1,128}$";
+/// A locale, as [`postway_domain::MailLocale`] reads it.
+const LOCALE: &str = "^[A-Za-z]{2,3}([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?$";
 const CLIENT_ID: &str = "^[A-Za-z0-9._:@-]{1,128}$";
 
 /// One bound.
@@ -137,6 +139,22 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
             &["listInbound?mailbox", "listRules?mailbox", "listAudit?tenant", "deleteTenant?confirm"],
         ),
         (Form(NAME_128), &["TemplateRequest.name", "TemplateUse.name", "SourcePreviewRequest.name"]),
+        (Form(NAME_128), &["TemplateRequest.layout", "SourcePreviewRequest.layout"]),
+        (
+            Form(LOCALE),
+            &[
+                "TemplateRequest.locale",
+                "SourcePreviewRequest.locale",
+                "PreviewRequest.locale",
+                "TemplateTestRequest.locale",
+                "MessageRequest.locale",
+                "RecipientRequest.locale",
+                "TenantRequest.locale",
+            ],
+        ),
+        (Items(1, 10), &["TemplateTestRequest.to"]),
+        (Chars(0, 400), &["TemplateTestRequest.from"]),
+        (Form(NAME_64), &["TemplateTestRequest.account"]),
         (Form("^[A-Za-z0-9._-]{5,15}$"), &["TenantRequest.feedback_id"]),
         (Form("^[Xx]-[A-Za-z0-9-]{1,60}$"), &["TenantRequest.id_header"]),
         (
@@ -178,7 +196,12 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
         ),
         (
             Chars(1, 256),
-            &["sendMessage?Idempotency-Key", "sendBatch?Idempotency-Key", "sendRawMessage?Idempotency-Key"],
+            &[
+                "sendMessage?Idempotency-Key",
+                "sendBatch?Idempotency-Key",
+                "sendRawMessage?Idempotency-Key",
+                "sendTemplateTest?Idempotency-Key",
+            ],
         ),
         (Number(0, 30), &["readEvents?wait", "followAudit?wait"]),
         (

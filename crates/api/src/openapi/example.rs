@@ -58,6 +58,9 @@ fn example_for(operation: &str) -> Option<Value> {
             "subject": "Welcome, {{ name }}", "html": "<p>Hello {{ name }}</p>", "variables": {"name": "Ada"},
         }),
         "previewTemplate" => json!({"variables": {"name": "Ada"}}),
+        "sendTemplateTest" => {
+            json!({"to": ["ada@example.net"], "from": "shop@example.com", "variables": {"name": "Ada"}})
+        }
         "createRecipient" => json!({
             "external_id": "C-1", "name": "Ada Lovelace", "address": "ada@example.net",
             "personal_number": "19800101-1234",

@@ -34,7 +34,7 @@ use crate::{
     http::{error::ErrorAnswer, pagination},
     inbound::{contact, mail, mailbox, rule},
     message::{self, archive, feed, operate::dead_letter},
-    observe::{account_history, health, metrics, overview, queue_stats},
+    observe::{account_history, health, metrics, overview, queue_stats, stream_history},
     outgoing::{account, batch, dkim, domain, recipient, route, stream, suppression, template},
     people,
     state::SharedState,
@@ -133,6 +133,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(template::show, template::write::put, template::delete))
         .routes(routes!(template::versions))
         .routes(routes!(template::preview::stored))
+        .routes(routes!(template::test_send::send))
         .routes(routes!(recipient::write::create, recipient::list::list))
         .routes(routes!(recipient::show, recipient::write::patch, recipient::delete))
         .routes(routes!(dkim::create::create, dkim::list))
@@ -213,6 +214,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(outbox_token::verify))
         .routes(routes!(queue_stats::stats))
         .routes(routes!(account_history::statistics))
+        .routes(routes!(stream_history::statistics))
         .routes(routes!(cleanup::cleanup))
         .routes(routes!(erase::erase))
         .routes(routes!(node::list))

@@ -68,6 +68,7 @@ const FILES: &[(&str, &[u8])] = files![
     "page/send.js",
     "page/sessions.js",
     "page/signing_keys.js",
+    "page/streams.js",
     "page/suppressions.js",
     "page/template.js",
     "page/templates.js",

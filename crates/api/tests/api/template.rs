@@ -26,9 +26,10 @@ async fn a_template_comes_back_as_it_was_made() {
     let mut expected = welcome();
     expected["version"] = json!(1);
     expected["created_at"] = json!("2023-11-14T22:13:20.000Z");
-    for part in ["text", "mjml"] {
+    for part in ["text", "mjml", "layout", "locale"] {
         expected[part] = Value::Null;
     }
+    expected["inline_css"] = json!(false);
     assert_eq!(made, expected);
     assert_eq!(api.get("/v1/templates/welcome").await.ok(200), made);
     api.post("/v1/templates", welcome()).await.refused(409, "conflict");
@@ -168,4 +169,84 @@ async fn a_message_is_made_of_a_template() {
     api.post("/v1/messages", mail(json!({}))).await.refused(422, "validation_error");
     api.post("/v1/messages", mail(json!({"name": "Ada"}))).await.ok(202);
     assert_eq!(api.get("/v1/messages/m-1").await.ok(200)["subject"], "Welcome, Ada");
+}
+
+/// The template `welcome` with a German form.
+async fn with_languages() -> Api {
+    let api = with_welcome().await;
+    let german = json!({
+        "name": "welcome", "locale": "de_at", "subject": "Willkommen, {{ name }}", "html": "<p>Hallo {{ name }}</p>",
+        "sample": {"name": "Ada"},
+    });
+    let made = api.post("/v1/templates", german).await.ok(201);
+    assert_eq!((&made["name"], &made["locale"]), (&json!("welcome.de-AT"), &json!("de-AT")));
+    api
+}
+
+#[tokio::test]
+async fn a_template_in_a_language_is_found_by_it() {
+    let api = with_languages().await;
+    let shown = api.get("/v1/templates/welcome.de-AT").await.ok(200);
+    api.put("/v1/templates/welcome.de-AT", shown).await.ok(200);
+    let other = json!({"text": "x", "locale": "de"});
+    assert_eq!(api.put("/v1/templates/welcome", other).await.wrong_fields(), ["locale"]);
+    let preview = |locale: &str| api.post("/v1/templates/welcome/preview", json!({"locale": locale}));
+    let made = preview("de-AT").await.ok(200);
+    assert_eq!((&made["name"], &made["locale"]), (&json!("welcome.de-AT"), &json!("de-AT")));
+    assert_eq!((&made["version"], &made["subject"]), (&json!(1), &json!("Willkommen, Ada")));
+    let made = preview("it").await.ok(200);
+    assert_eq!((&made["name"], &made["locale"]), (&json!("welcome"), &Value::Null));
+    assert_eq!(preview("Italian").await.wrong_fields(), ["locale"]);
+    api.patch("/v1/tenants/default", json!({"locale": "de-AT"})).await.ok(200);
+    api.clock.forward_ms(2_000);
+    assert_eq!(preview("it").await.ok(200)["name"], "welcome.de-AT");
+    assert_eq!(api.patch("/v1/tenants/default", json!({"locale": "x"})).await.wrong_fields(), ["locale"]);
+}
+
+#[tokio::test]
+async fn a_template_keeps_its_layout_and_its_choice_of_styles() {
+    let api = Api::start().await;
+    let base =
+        json!({"name": "base", "html": "<style>p{color:red}</style>{% block content %}{% endblock %}"});
+    api.post("/v1/templates", base).await.ok(201);
+    let letter = json!({"name": "letter", "html": "<p>Hi</p>", "layout": "base", "inline_css": true});
+    let made = api.post("/v1/templates", letter).await.ok(201);
+    assert_eq!((&made["layout"], &made["inline_css"]), (&json!("base"), &json!(true)));
+    api.put("/v1/templates/letter", made).await.ok(200);
+    let made = api.post("/v1/templates/letter/preview", json!({})).await.ok(200);
+    assert!(made["html"].as_str().unwrap().contains("<p style=\"color: red;\">Hi</p>"), "{made}");
+    let plain = json!({"name": "plain", "html": "<p>x</p>"});
+    api.post("/v1/templates", plain).await.ok(201);
+    let nowhere = json!({"name": "a", "html": "<p>Hi</p>", "layout": "plain"});
+    let error = api.post("/v1/templates", nowhere).await.refused(422, "validation_error");
+    assert!(error["message"].as_str().unwrap().contains("no place for the content"), "{error}");
+}
+
+#[tokio::test]
+async fn a_test_goes_to_the_given_addresses_alone_and_is_marked() {
+    let api = with_languages().await;
+    let test = |body: Value| api.post("/v1/templates/welcome/test", body);
+    let body =
+        json!({"to": ["eve@example.net", "bob@example.net"], "from": "shop@example.com", "locale": "de-AT"});
+    let sent = test(body).await.ok(202);
+    let uid = sent["uid"].as_str().unwrap();
+    let message = api.get(&format!("/v1/messages/{uid}")).await.ok(200);
+    assert_eq!((&message["subject"], &message["tags"]), (&json!("[Test] Willkommen, Ada"), &json!(["test"])));
+    let to: Vec<&Value> =
+        message["recipients"].as_array().unwrap().iter().map(|one| &one["address"]).collect();
+    assert_eq!(to, ["eve@example.net", "bob@example.net"]);
+    let checks = &message["events"][1]["data"]["checks"][2];
+    assert_eq!((&checks["template"], &checks["locale"]), (&json!("welcome.de-AT"), &json!("de-AT")));
+    for (body, fields) in [
+        (json!({"from": "shop@example.com"}), &["to"][..]),
+        (json!({"to": [], "from": "shop@example.com"}), &["to"]),
+        (json!({"to": ["nobody"], "from": "shop@example.com"}), &["to"]),
+        (json!({"to": vec!["a@example.net"; 11], "from": "shop@example.com"}), &["to"]),
+        (json!({"to": ["a@example.net"], "cc": ["b@example.net"]}), &["cc"]),
+        (json!({"to": ["a@example.net"], "variables": [1], "locale": "x"}), &["variables", "locale"]),
+    ] {
+        assert_eq!(test(body.clone()).await.wrong_fields(), fields, "{body}");
+    }
+    let missing = json!({"to": ["a@example.net"], "from": "shop@example.com"});
+    api.post("/v1/templates/gone/test", missing).await.refused(404, "not_found");
 }

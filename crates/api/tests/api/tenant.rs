@@ -314,6 +314,7 @@ async fn a_key_does_what_its_scopes_say_and_no_more() {
         for (method, path, needs) in [
             ("POST", "/v1/messages", "send"),
             ("POST", "/v1/messages/batch", "send"),
+            ("POST", "/v1/templates/x/test", "send"),
             ("POST", "/v1/messages/x/cancel", "send"),
             ("POST", "/v1/messages/x/retry", "send"),
             ("POST", "/v1/messages/x/reschedule", "send"),

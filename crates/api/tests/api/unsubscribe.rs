@@ -220,3 +220,26 @@ async fn patterns_and_the_whole_installation_are_suppressed() {
     assert_eq!(api.delete(&format!("{one}?installation=true")).await, 204);
     assert_ne!(send("other", "c", "postmaster@x.example").await, "suppressed");
 }
+
+#[tokio::test]
+async fn the_statistics_of_a_stream_count_its_mail_and_who_left() {
+    let api = Api::start().await;
+    with_stream(&api).await;
+    api.post("/v1/messages", mail("one", json!("ada@example.net"))).await.ok(202);
+    reader(&api, "POST", &path(&api, "one").await, "List-Unsubscribe=One-Click").await;
+    api.fan_out().await;
+    let found = api.get("/v1/streams/news/statistics").await.ok(200);
+    let total = &found["total"];
+    assert_eq!((&total["accepted"], &total["unsubscribed"]), (&json!(1), &json!(1)), "{found}");
+    assert_eq!((&total["sent"], &total["complaint_rate"]), (&json!(0), &Value::Null), "{found}");
+    assert_eq!(found["data"].as_array().unwrap().len(), 1, "{found}");
+    api.get("/v1/streams/gone/statistics").await.refused(404, "not_found");
+    assert_eq!(api.get("/v1/streams/news/statistics?by=week").await.wrong_fields(), ["by"]);
+    let long = "/v1/streams/news/statistics?since=2020-01-01T00:00:00Z";
+    assert_eq!(api.get(long).await.wrong_fields(), ["since"]);
+    let theirs = api.in_tenant("other", "GET", "/v1/streams/news/statistics", "").await;
+    theirs.refused(404, "not_found");
+    let feed = api.get("/v1/events").await.ok(200);
+    let kinds: Vec<&Value> = feed["data"].as_array().unwrap().iter().map(|one| &one["type"]).collect();
+    assert!(kinds.contains(&&json!("suppression.created")), "{feed}");
+}

@@ -56,6 +56,8 @@ pub fn callback_progress_000(
             | EventKind::Validating
             | EventKind::Unsubscribed
             | EventKind::Resubscribed
+            | EventKind::SuppressionCreated
+            | EventKind::SuppressionDeleted
             | EventKind::Opened
             | EventKind::Clicked
             | EventKind::Replied,
@@ -125,6 +127,8 @@ pub fn history_000(kind: EventKind, sense: EventConsequence) -> Option<&'static 
         | EventKind::Received
         | EventKind::Unsubscribed
         | EventKind::Resubscribed
+        | EventKind::SuppressionCreated
+        | EventKind::SuppressionDeleted
         | EventKind::Opened
         | EventKind::Clicked
         | EventKind::Replied
@@ -182,6 +186,8 @@ pub fn event_004(kind: EventKind, sense: EventConsequence) -> Option<&'static st
         | EventKind::Received
         | EventKind::Unsubscribed
         | EventKind::Resubscribed
+        | EventKind::SuppressionCreated
+        | EventKind::SuppressionDeleted
         | EventKind::Opened
         | EventKind::Clicked
         | EventKind::Replied
@@ -261,6 +267,8 @@ pub fn sense(events: &[MessageEvent], at: usize, state: MessageState) -> EventCo
                     | EventKind::Validating
                     | EventKind::Unsubscribed
                     | EventKind::Resubscribed
+                    | EventKind::SuppressionCreated
+                    | EventKind::SuppressionDeleted
                     | EventKind::Opened
                     | EventKind::Clicked
                     | EventKind::Replied,
@@ -313,6 +321,8 @@ pub fn sense(events: &[MessageEvent], at: usize, state: MessageState) -> EventCo
                         | EventKind::Validating
                         | EventKind::Unsubscribed
                         | EventKind::Resubscribed
+                        | EventKind::SuppressionCreated
+                        | EventKind::SuppressionDeleted
                         | EventKind::Opened
                         | EventKind::Clicked
                         | EventKind::Replied,
@@ -353,6 +363,8 @@ pub fn sense(events: &[MessageEvent], at: usize, state: MessageState) -> EventCo
         | EventKind::Validating
         | EventKind::Unsubscribed
         | EventKind::Resubscribed
+        | EventKind::SuppressionCreated
+        | EventKind::SuppressionDeleted
         | EventKind::Opened
         | EventKind::Clicked
         | EventKind::Replied => EventConsequence::Plain,

@@ -110,6 +110,17 @@ event_kinds! {
     Opened = 36, "opened";
     /// Its provider reports that a reader followed a link of it.
     Clicked = 37, "clicked";
+    /// A suppression began. It belongs to no message.
+    SuppressionCreated = 38, "suppression_created";
+    /// A suppression ended. It belongs to no message.
+    SuppressionDeleted = 39, "suppression_deleted";
+}
+
+impl EventKind {
+    /// Whether such an event belongs to a message. The others stand under ids of their own.
+    pub fn is_of_message(self) -> bool {
+        !matches!(self, Self::Received | Self::SuppressionCreated | Self::SuppressionDeleted)
+    }
 }
 
 /// One entry of a message's history.

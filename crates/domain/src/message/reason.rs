@@ -86,6 +86,8 @@ pub fn pec_error(kind: EventKind, particulars: &Value) -> Option<&str> {
         | EventKind::Validating
         | EventKind::Unsubscribed
         | EventKind::Resubscribed
+        | EventKind::SuppressionCreated
+        | EventKind::SuppressionDeleted
         | EventKind::Opened
         | EventKind::Clicked
         | EventKind::Replied => None,

@@ -154,6 +154,8 @@ pub fn event_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
         EventKind::Replied => "email.replied",
         EventKind::Opened => "email.opened",
         EventKind::Clicked => "email.clicked",
+        EventKind::SuppressionCreated => "suppression.created",
+        EventKind::SuppressionDeleted => "suppression.deleted",
         EventKind::Validating
         | EventKind::Validated
         | EventKind::Ready

@@ -116,6 +116,8 @@ fn resend_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
         | EventKind::Validating
         | EventKind::Unsubscribed
         | EventKind::Resubscribed
+        | EventKind::SuppressionCreated
+        | EventKind::SuppressionDeleted
         | EventKind::Replied => return None,
     })
 }
@@ -156,6 +158,8 @@ fn postmark_name(kind: EventKind) -> Option<&'static str> {
         | EventKind::UnprovenReport
         | EventKind::Captured
         | EventKind::Validating
+        | EventKind::SuppressionCreated
+        | EventKind::SuppressionDeleted
         | EventKind::Replied => return None,
     })
 }

@@ -8,6 +8,7 @@ use crate::{
         id::{RecipientId, TenantId},
         secret::SealedSecret,
     },
+    tenant::locale::MailLocale,
     time::Time,
 };
 
@@ -24,6 +25,8 @@ pub struct KnownRecipient {
     pub name: Option<String>,
     /// The address, as given.
     pub address: String,
+    /// The language of the mail that it gets, unless a message names another.
+    pub locale: Option<MailLocale>,
     /// A personal number, encrypted.
     pub personal_number: Option<SealedSecret>,
     /// The keyed digest of the personal number, for lookups.

@@ -3,6 +3,7 @@
 pub mod archive;
 pub mod contact;
 pub mod known_recipient;
+pub mod locale;
 pub mod quota;
 mod retention;
 pub mod route;
@@ -18,7 +19,7 @@ use crate::{
         secret::SealedSecret,
     },
     message::OnDoubt,
-    tenant::{archive::ArchiveSettings, quota::DailyQuota},
+    tenant::{archive::ArchiveSettings, locale::MailLocale, quota::DailyQuota},
     time::Time,
 };
 
@@ -84,6 +85,9 @@ pub struct TenantSettings {
     /// Where copies of what was sent go.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archive: Option<ArchiveSettings>,
+    /// The language of its templates for mail that names none, or one that a template does not have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub locale: Option<MailLocale>,
 }
 
 /// What becomes of mail that the virus scanner could not scan.
@@ -131,6 +135,7 @@ impl Default for TenantSettings {
             daily_quota: DailyQuota::default(),
             guard_content: false,
             archive: None,
+            locale: None,
         }
     }
 }

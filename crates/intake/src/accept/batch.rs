@@ -248,10 +248,10 @@ impl Door {
             let read = || chunk.iter().map(|text| read_item(text)).collect();
             let items: Vec<ParsedItem<'_>> = self.heavy.run(&ctx.tenant, bytes, read).await?;
             let looked_up = self.look_up_all(ctx, &items).await?;
-            let weights = items.iter().zip(&looked_up).filter_map(|(item, looked_up)| {
-                let bounds = &looked_up.as_ref()?.profile.settings.content;
-                Some(item.as_ref().ok()?.weight(bounds, bytes))
-            });
+            let weights = items
+                .iter()
+                .zip(&looked_up)
+                .filter_map(|(item, looked_up)| Some(looked_up.as_ref()?.weight(item.as_ref().ok()?, bytes)));
             let heaviest = weights.max();
             let mut parts = items.into_iter().zip(looked_up).zip(chunk).enumerate();
             let mut chunk_built: Vec<BuiltItem> = Vec::with_capacity(chunk.len());

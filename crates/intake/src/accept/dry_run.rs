@@ -32,7 +32,7 @@ impl Door {
         let uid = self.builder.new_uid(now);
         let checked =
             || catch_panic(&ctx.tenant, &ctx.request_id, || check(request, looked_up, &limits, (uid, now)));
-        let weight = request.weight(&looked_up.profile.settings.content, payload_bytes);
+        let weight = looked_up.weight(request, payload_bytes);
         let mut checked = self.heavy.run(&ctx.tenant, weight, checked).await??;
         if !checked.needs_preparation() {
             return Ok(());

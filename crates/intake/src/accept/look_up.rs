@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use postway_domain::{
-    Clock, EmailAddress, KnownRecipient, NamedAddress, RecipientKey, TemplateName, TenantId,
+    Clock, EmailAddress, KnownRecipient, MailLocale, NamedAddress, RecipientKey, TemplateName, TenantId,
     key::KeyRestrictions, secret::SecretKey,
 };
 use postway_store::{Store, StoreError};
@@ -19,6 +19,7 @@ use super::{
     parse::request::{MessageInput, RecipientInput, TemplateInput},
 };
 use crate::{
+    budget::HEAVY_BYTES,
     cache::{
         settings_cache::{AccountLookup, DomainSigners, SettingsCache, TenantProfile},
         template_cache::{TemplateCache, TemplateLookup},
@@ -46,9 +47,30 @@ pub(crate) struct LookupResult {
     pub restrictions: Option<Arc<KeyRestrictions>>,
 }
 
+impl LookupResult {
+    /// Whether the style sheet of the message's html is inlined.
+    pub(crate) fn inlines_css(&self, request: &MessageInput<'_>) -> bool {
+        let of_template = || matches!(&self.template, Some(Ok(template)) if template.inline_css);
+        request.inline_css.unwrap_or_else(of_template)
+    }
+
+    /// How heavy the work on this request of `bytes` bytes is.
+    pub(crate) fn weight(&self, request: &MessageInput<'_>, bytes: usize) -> usize {
+        let weight = request.weight(&self.profile.settings.content, bytes);
+        match self.inlines_css(request) {
+            // A small style sheet can take a second.
+            true => weight.max(HEAVY_BYTES + 1),
+            false => weight,
+        }
+    }
+}
+
 /// What was settled at acceptance for a message that is composed later.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SettledChoices {
+    /// The template, in the language that was chosen at acceptance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<TemplateName>,
     /// The version of the template that was the latest at acceptance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template_version: Option<i64>,
@@ -116,15 +138,18 @@ impl MessageLookup {
         account: Option<&str>,
         settled: SettledChoices,
     ) -> Result<LookupResult, StoreError> {
-        let template = match &request.template {
-            Some(template) => Some(self.find_template(tenant, &template.0, settled).await?),
-            None => None,
-        };
         let recipient = match &request.recipient {
             Some(recipient) => self.find_recipient(tenant, &recipient.0).await?,
             None => None,
         };
         let profile = self.settings.profile(tenant).await?;
+        let template = match &request.template {
+            Some(template) => {
+                let locales = locales_of(request, recipient.as_ref(), &profile);
+                Some(self.find_template(tenant, &template.0, &settled, &locales).await?)
+            }
+            None => None,
+        };
         Ok(LookupResult {
             account: self.settings.account(tenant, account).await?,
             by_routes: account.is_none(),
@@ -155,14 +180,25 @@ impl MessageLookup {
         &self,
         tenant: &TenantId,
         request: &TemplateInput<'_>,
-        settled: SettledChoices,
+        settled: &SettledChoices,
+        locales: &[MailLocale],
     ) -> Result<TemplateLookup, StoreError> {
+        // Its language was chosen together with its version, so that a template created since changes
+        // nothing.
+        if let (Some(name), version @ Some(_)) = (&settled.template, settled.template_version) {
+            return self.templates.find_exactly(tenant, name, version, locales).await;
+        }
         let Some(name) = request.name.as_deref() else {
             return Ok(Err(FieldFault::new("template.name", "is missing: name the template")));
         };
         match name.parse::<TemplateName>() {
             Ok(name) => {
-                self.templates.find(tenant, &name, request.version.or(settled.template_version)).await
+                let version = request.version.or(settled.template_version);
+                match settled.template_version {
+                    // Accepted by an earlier version, which knew no languages.
+                    Some(_) => self.templates.find_exactly(tenant, &name, version, locales).await,
+                    None => self.templates.find(tenant, &name, version, locales).await,
+                }
             }
             Err(error) => Ok(Err(FieldFault::new("template.name", error.to_string()))),
         }
@@ -182,6 +218,18 @@ impl MessageLookup {
         };
         self.store.recipient(tenant, &key).await
     }
+}
+
+/// The languages to try for a message: its own or its recipient's, then the tenant's. A text that is no
+/// language is a fault of the checks.
+fn locales_of(
+    request: &MessageInput<'_>,
+    recipient: Option<&KnownRecipient>,
+    profile: &TenantProfile,
+) -> Vec<MailLocale> {
+    let given = request.locale.as_deref().and_then(|locale| locale.parse().ok());
+    let wanted = given.or_else(|| recipient.and_then(|recipient| recipient.locale.clone()));
+    MailLocale::chain(wanted.as_ref(), profile.settings.locale.as_ref())
 }
 
 /// Replaces an account that would capture the mail by a fault, if this caller's mail must leave.

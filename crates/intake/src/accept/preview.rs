@@ -1,13 +1,14 @@
 //! Templates before they are used: the check when one is stored, and the preview that sends nothing.
 
-use postway_domain::{Template, TemplateName, TenantId};
-use postway_mime::template::RenderedTemplate;
+use postway_domain::{MailLocale, Template, TemplateName, TenantId};
+use postway_mime::{html, template::RenderedTemplate};
 
 use super::{
     check::{content_faults, read_variables},
     door::Door,
     parse::request::VARIABLES_WEIGHT,
 };
+use crate::budget::HEAVY_BYTES;
 use crate::refusal::{FieldFault, Refusal, RefusalCode};
 
 /// The template to preview.
@@ -19,6 +20,8 @@ pub enum PreviewTarget {
         name: TemplateName,
         /// The version, or `None` for the latest.
         version: Option<i64>,
+        /// The language; the tenant's if `None`.
+        locale: Option<MailLocale>,
     },
     /// A template that is not stored.
     Source(Box<Template>),
@@ -27,8 +30,10 @@ pub enum PreviewTarget {
 /// A rendered template.
 #[derive(Clone, Debug)]
 pub struct TemplatePreview {
-    /// The version, if the template is stored.
-    pub version: Option<i64>,
+    /// The name and version, if the template is stored. The name ends with its language, if it has one.
+    pub stored: Option<(String, i64)>,
+    /// The language that was chosen, if any.
+    pub locale: Option<MailLocale>,
     /// The rendered subject.
     pub subject: String,
     /// The html part.
@@ -48,7 +53,9 @@ impl Door {
             let message = format!("all parts together must be at most {} bytes", Template::BYTES_MAX);
             return Err(Refusal::field("template", message));
         }
-        let compiled = self.lookup.templates.compile(template).await?;
+        let profile = self.lookup.settings.profile(&template.tenant).await?;
+        let locales = MailLocale::chain(template.locale().as_ref(), profile.settings.locale.as_ref());
+        let compiled = self.lookup.templates.compile(template, &locales).await?;
         compiled.map(drop).map_err(|fault| Refusal::Invalid { details: vec![of_source(fault)] })
     }
 
@@ -59,25 +66,46 @@ impl Door {
         what: PreviewTarget,
         variables: &str,
     ) -> Result<TemplatePreview, Refusal> {
-        let (found, version) = match &what {
-            PreviewTarget::Stored { name, version } => {
-                let found = self.lookup.templates.find(tenant, name, *version).await?;
-                let version = found.as_ref().ok().map(|compiled| compiled.version);
-                (found, version)
-            }
-            PreviewTarget::Source(template) => (self.lookup.templates.compile(template).await?, None),
-        };
-        let refused = |fault: FieldFault| Refusal::Invalid { details: vec![of_source(fault)] };
         let profile = self.lookup.settings.profile(tenant).await?;
+        let default = profile.settings.locale.as_ref();
+        let templates = &self.lookup.templates;
+        let (found, is_stored) = match &what {
+            PreviewTarget::Stored { name, version, locale } => {
+                let locales = MailLocale::chain(locale.as_ref(), default);
+                (templates.find(tenant, name, *version, &locales).await?, true)
+            }
+            PreviewTarget::Source(template) => {
+                let locales = MailLocale::chain(template.locale().as_ref(), default);
+                (templates.compile(template, &locales).await?, false)
+            }
+        };
+        let compiled = found.as_ref().ok();
+        let stored = compiled.filter(|_| is_stored).map(|compiled| (compiled.name.clone(), compiled.version));
+        let locale = compiled.and_then(|compiled| compiled.locale.clone());
+        let inlines = compiled.is_some_and(|compiled| compiled.inline_css);
+        let refused = |fault: FieldFault| Refusal::Invalid { details: vec![of_source(fault)] };
         let render = || {
             let compiled = found?;
-            compiled.render(&read_variables(variables)?)
+            let mut rendered = compiled.render(&read_variables(variables)?)?;
+            let styled = rendered.html.as_deref().filter(|_| compiled.inline_css).map(html::inline_css);
+            let unstyled = match styled {
+                Some(Ok(inlined)) => {
+                    let inlined = inlined.into_owned();
+                    rendered.html = Some(inlined);
+                    None
+                }
+                Some(Err(error)) => Some(FieldFault::new("html", error.to_string())),
+                None => None,
+            };
+            Ok((rendered, unstyled))
         };
         let weight = variables.len().saturating_mul(VARIABLES_WEIGHT);
-        let rendered = self.heavy.run(tenant, weight, render).await?.map_err(refused)?;
-        let warnings = content_faults(&rendered, &self.limits, &profile.settings.content);
+        let weight = weight.max(if inlines { HEAVY_BYTES + 1 } else { 0 });
+        let (rendered, unstyled) = self.heavy.run(tenant, weight, render).await?.map_err(refused)?;
+        let mut warnings = content_faults(&rendered, &self.limits, &profile.settings.content);
+        warnings.extend(unstyled);
         let RenderedTemplate { subject, html, text } = rendered;
-        Ok(TemplatePreview { version, subject, html, text, warnings })
+        Ok(TemplatePreview { stored, locale, subject, html, text, warnings })
     }
 }
 

@@ -59,7 +59,7 @@ impl Door {
         if ctx.dry_run {
             self.dry_run(ctx, request, &looked_up, body.len(), now).await?;
         }
-        let weight = request.weight(&looked_up.profile.settings.content, body.len());
+        let weight = looked_up.weight(request, body.len());
         let build = || self.build_message(ctx, request, &looked_up, key, body.clone(), now);
         self.heavy.run(&ctx.tenant, weight, build).await?
     }

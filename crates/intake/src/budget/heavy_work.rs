@@ -19,7 +19,7 @@ use crate::refusal::Refusal;
 
 /// From this size on, parsing and composing occupy a thread of the runtime for longer than about a
 /// millisecond.
-const HEAVY_BYTES: usize = 256 * 1024;
+pub(crate) const HEAVY_BYTES: usize = 256 * 1024;
 /// The least and the most slots for heavy work: one for each processor, within these bounds. Each may occupy
 /// some 40 MiB, and the memory ceiling in the guide assumes the most.
 const HEAVY_AT_ONCE: (usize, usize) = (4, 6);

@@ -5,4 +5,4 @@ mod heavy_work;
 
 pub use fair::{FairBudget, FairShare};
 pub use heavy_work::run_heavy;
-pub(crate) use heavy_work::{HeavyWork, catch_panic};
+pub(crate) use heavy_work::{HEAVY_BYTES, HeavyWork, catch_panic};

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use postway_domain::{Template, TemplateName, TenantId};
+use postway_domain::{MailLocale, Template, TemplateName, TenantId};
 use postway_mime::template::{RenderedTemplate, TemplateError, TemplateSet, TemplateSource};
 use postway_store::{Store, StoreError};
 use serde_json::{Map, Value};
@@ -26,6 +26,10 @@ const COMPILED_WEIGHT: usize = 8;
 pub(crate) struct CompiledTemplate {
     pub name: String,
     pub version: i64,
+    /// Its language, if it was chosen by one.
+    pub locale: Option<MailLocale>,
+    /// Whether the style sheet of its html is inlined.
+    pub inline_css: bool,
     set: TemplateSet,
     /// Bytes of source, including the templates it refers to.
     source_bytes: usize,
@@ -41,10 +45,21 @@ impl CompiledTemplate {
 /// A template, or the fault in the given name.
 pub(crate) type TemplateLookup = Result<Arc<CompiledTemplate>, FieldFault>;
 
+/// What a template was looked up by.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct TemplateKey {
+    tenant: TenantId,
+    name: TemplateName,
+    version: Option<i64>,
+    /// The languages to try, for the template unless it `is_exact`, and for those that it refers to.
+    locales: Vec<MailLocale>,
+    is_exact: bool,
+}
+
 /// The cache of all tenants' templates.
 pub(crate) struct TemplateCache {
     store: Arc<dyn Store>,
-    known: TtlCache<(TenantId, TemplateName, Option<i64>), Arc<CompiledTemplate>>,
+    known: TtlCache<TemplateKey, Arc<CompiledTemplate>>,
 }
 
 impl TemplateCache {
@@ -52,24 +67,45 @@ impl TemplateCache {
         Self { store, known: TtlCache::with_byte_limit(CACHED_MAX, CACHED_BYTES_MAX) }
     }
 
-    /// Finds a template in this version, or its latest.
+    /// Finds a template in the first of these languages that it has, else the one without a language; in this
+    /// version, or its latest.
     pub(crate) async fn find(
         &self,
         tenant: &TenantId,
         name: &TemplateName,
         version: Option<i64>,
+        locales: &[MailLocale],
     ) -> Result<TemplateLookup, StoreError> {
-        let key = (tenant.clone(), name.clone(), version);
+        let (tenant, name, locales) = (tenant.clone(), name.clone(), locales.to_vec());
+        self.look_up(TemplateKey { tenant, name, version, locales, is_exact: false }).await
+    }
+
+    /// Finds the template of exactly this name. The languages are those of the templates that it refers to.
+    pub(crate) async fn find_exactly(
+        &self,
+        tenant: &TenantId,
+        name: &TemplateName,
+        version: Option<i64>,
+        locales: &[MailLocale],
+    ) -> Result<TemplateLookup, StoreError> {
+        let (tenant, name, locales) = (tenant.clone(), name.clone(), locales.to_vec());
+        self.look_up(TemplateKey { tenant, name, version, locales, is_exact: true }).await
+    }
+
+    async fn look_up(&self, key: TemplateKey) -> Result<TemplateLookup, StoreError> {
         let generation = self.store.generation();
         if let Some(known) = self.known.get(&key, generation) {
             return Ok(Ok(known));
         }
-        let Some(template) = self.store.template(tenant, name, version).await? else {
-            let which = version.map(|version| format!(" in version {version}")).unwrap_or_default();
-            let message = format!("there is no template {name}{which}; make it with POST /v1/templates");
-            return Ok(Err(FieldFault::new("template.name", message)));
+        let TemplateKey { tenant, name, version, locales, is_exact } = &key;
+        let found = match *is_exact || locales.is_empty() {
+            true => self.store.template(tenant, name, *version).await?,
+            false => self.of_language(tenant, name, *version, locales).await?,
         };
-        let found = self.compile(&template).await?;
+        let Some(template) = found else {
+            return Ok(Err(missing(name, *version, locales)));
+        };
+        let found = self.compile(&template, locales).await?;
         if let Ok(compiled) = &found {
             let bytes = compiled.source_bytes.saturating_mul(COMPILED_WEIGHT);
             self.known.put_sized(key, generation, Arc::clone(compiled), bytes);
@@ -77,9 +113,36 @@ impl TemplateCache {
         Ok(found)
     }
 
-    /// Compiles a template together with those it refers to, in their latest versions. A missing one may be
-    /// optional: the compiler decides.
-    pub(crate) async fn compile(&self, template: &Template) -> Result<TemplateLookup, StoreError> {
+    /// The template in the first of these languages that it has, or without any. A named version is one of
+    /// that template, so another language never stands in for a version that does not exist.
+    async fn of_language(
+        &self,
+        tenant: &TenantId,
+        name: &TemplateName,
+        version: Option<i64>,
+        locales: &[MailLocale],
+    ) -> Result<Option<Template>, StoreError> {
+        let localised = locales.iter().filter_map(|locale| name.in_locale(locale));
+        for name in localised.chain([name.clone()]) {
+            if let Some(latest) = self.store.template(tenant, &name, None).await? {
+                return match version {
+                    Some(version) if version != latest.version => {
+                        self.store.template(tenant, &name, Some(version)).await
+                    }
+                    _ => Ok(Some(latest)),
+                };
+            }
+        }
+        Ok(None)
+    }
+
+    /// Compiles a template together with those it refers to, in their latest versions and in the first of
+    /// these languages that they have. A missing one may be optional: the compiler decides.
+    pub(crate) async fn compile(
+        &self,
+        template: &Template,
+        locales: &[MailLocale],
+    ) -> Result<TemplateLookup, StoreError> {
         let own = source(template);
         let mut wanted = match own.check().and_then(|()| own.references()) {
             Ok(names) => names,
@@ -97,10 +160,11 @@ impl TemplateCache {
                 return Ok(Err(FieldFault::new("template", message)));
             }
             let Ok(parsed) = name.parse::<TemplateName>() else { continue };
-            let Some(referred) = self.store.template(&template.tenant, &parsed, None).await? else {
+            let Some(referred) = self.of_language(&template.tenant, &parsed, None, locales).await? else {
                 continue;
             };
-            let referred = source(&referred);
+            // The others know it by the name that they refer to.
+            let referred = TemplateSource { name: name.clone(), ..source(&referred) };
             source_bytes += bytes_of(&referred);
             if source_bytes > CLOSURE_BYTES_MAX {
                 let message = format!(
@@ -117,11 +181,22 @@ impl TemplateCache {
         let compiled = TemplateSet::new(closure.into_values()).map(|set| CompiledTemplate {
             name: template.name.to_string(),
             version: template.version,
+            locale: template.locale().filter(|locale| locales.contains(locale)),
+            inline_css: template.inline_css,
             set,
             source_bytes,
         });
         Ok(compiled.map(Arc::new).map_err(|error| fault(&error)))
     }
+}
+
+/// The fault of a template that does not exist in any of these languages.
+fn missing(name: &TemplateName, version: Option<i64>, locales: &[MailLocale]) -> FieldFault {
+    let which = version.map(|version| format!(" in version {version}")).unwrap_or_default();
+    let localised = locales.first().and_then(|locale| name.in_locale(locale));
+    let closest = localised.map(|name| format!(", nor {name}")).unwrap_or_default();
+    let message = format!("there is no template {name}{which}{closest}; make it with POST /v1/templates");
+    FieldFault::new("template.name", message)
 }
 
 fn bytes_of(source: &TemplateSource) -> usize {
@@ -136,6 +211,7 @@ fn source(template: &Template) -> TemplateSource {
         html: template.html.clone(),
         text: template.text.clone(),
         mjml: template.mjml.clone(),
+        layout: template.layout.as_ref().map(ToString::to_string),
     }
 }
 

@@ -134,6 +134,8 @@ fn update_from_event(event: &FeedEvent) -> Option<RowUpdate> {
         | EventKind::Received
         | EventKind::Unsubscribed
         | EventKind::Resubscribed
+        | EventKind::SuppressionCreated
+        | EventKind::SuppressionDeleted
         | EventKind::Opened
         | EventKind::Clicked
         | EventKind::Replied => return None,

@@ -42,7 +42,7 @@ pub(super) async fn prepare_one(door: &Door, job: &ToPrepare) -> PreparationOutc
         let JsonObject(request) = door.heavy.run(tenant, payload.len(), read).await??;
         // The account was settled at acceptance: the current default does not matter any more.
         let account = Some(job.lane.account.as_str());
-        let looked_up = door.lookup.look_up(tenant, &request, account, settled).await?;
+        let looked_up = door.lookup.look_up(tenant, &request, account, settled.clone()).await?;
         compose_prepared(door, job, &request, &looked_up, settled, payload.len(), memory).await
     };
     prepared.await.unwrap_or_else(PreparationOutcome::refused)
@@ -62,7 +62,7 @@ async fn compose_prepared(
     let limits = door.limits.for_tenant(&looked_up.profile.settings.content);
     let tenant = &job.lane.tenant;
     let work = || check(request, looked_up, &limits, (job.uid, created_at));
-    let weight = request.weight(&looked_up.profile.settings.content, payload_bytes);
+    let weight = looked_up.weight(request, payload_bytes);
     let mut checked = door.heavy.run(tenant, weight, work).await??;
     // A template may have made a large content from a small request.
     FileFetcher::cover(&mut memory, payload_bytes + checked.content.len())?;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{NOW_MS, TestGateway, faults, message, tenant};
 
-fn known(of: TenantId, external_id: &str) -> KnownRecipient {
+pub(crate) fn known(of: TenantId, external_id: &str) -> KnownRecipient {
     let now = Time::from_millis(NOW_MS);
     KnownRecipient {
         tenant: of,
@@ -14,6 +14,7 @@ fn known(of: TenantId, external_id: &str) -> KnownRecipient {
         external_id: Some(external_id.to_owned()),
         name: Some("Ada".to_owned()),
         address: "A@example.net".to_owned(),
+        locale: None,
         personal_number: None,
         personal_number_digest: None,
         personal_number_masked: None,

@@ -13,6 +13,7 @@ mod directory;
 mod envelope;
 mod forward;
 mod large_files;
+mod locale;
 mod prepare;
 mod random;
 mod raw;

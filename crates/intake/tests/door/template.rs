@@ -17,6 +17,8 @@ pub(crate) fn source(name: &str, version: i64, subject: &str, html: &str) -> Tem
         html: Some(html.to_owned()),
         text: None,
         mjml: None,
+        layout: None,
+        inline_css: false,
         description: None,
         sample: None,
         created_at: Time::from_millis(NOW_MS),
@@ -170,10 +172,10 @@ async fn another_tenants_template_is_unknown() {
 #[tokio::test]
 async fn a_preview_shows_what_would_be_sent_and_why_it_would_not() {
     let gateway = gateway().await;
-    let stored = PreviewTarget::Stored { name: "welcome".parse().unwrap(), version: None };
+    let stored = PreviewTarget::Stored { name: "welcome".parse().unwrap(), version: None, locale: None };
     let variables = json!({"name": "Ada", "sum": 1}).to_string();
     let preview = gateway.door.preview(&tenant(), stored.clone(), &variables).await.unwrap();
-    assert_eq!((preview.version, preview.subject.as_str()), (Some(1), "Hi Ada"));
+    assert_eq!((preview.stored, preview.subject.as_str()), (Some(("welcome".to_owned(), 1)), "Hi Ada"));
     assert_eq!(preview.text.as_deref().map(str::trim), Some("Hello Ada, you owe 1"));
     assert!(preview.warnings.is_empty());
     let refused = gateway.door.preview(&tenant(), stored, "{}").await;
@@ -181,7 +183,7 @@ async fn a_preview_shows_what_would_be_sent_and_why_it_would_not() {
     let bad = source("draft", 1, &"x".repeat(151), "<script>x</script>");
     let preview = gateway.door.preview(&tenant(), PreviewTarget::Source(Box::new(bad)), "{}").await.unwrap();
     let fields: Vec<_> = preview.warnings.iter().map(|warning| warning.field.as_str()).collect();
-    assert_eq!((preview.version, fields), (None, vec!["html", "subject"]));
+    assert_eq!((preview.stored, fields), (None, vec!["html", "subject"]));
 }
 
 #[tokio::test]
@@ -225,7 +227,7 @@ async fn variables_are_bounded_before_they_are_built() {
         let refused = send(&json).await;
         assert_eq!(fields(refused.clone()), ["template.variables"]);
         assert!(complaint(refused.clone()).contains(limit), "{}: {}", json.len(), complaint(refused));
-        let preview = PreviewTarget::Stored { name: "welcome".parse().unwrap(), version: None };
+        let preview = PreviewTarget::Stored { name: "welcome".parse().unwrap(), version: None, locale: None };
         let refused = gateway.door.preview(&tenant(), preview, &json).await.map(drop);
         assert_eq!(fields(refused), ["variables"]);
         let batch = format!("{{\"messages\":[{},{}]}}", with_variables(&json), message(json!({})));

@@ -1,4 +1,4 @@
-//! HTML bodies: checks for scripts, and conversion to plain text.
+//! HTML bodies: checks for scripts, conversion to plain text, and style sheets written into elements.
 //!
 //! [`check`] checks the document that a browser would see, not its source text: entities are decoded, and
 //! `<svg><script>` and the content of a `<template>` count. Time and memory are proportional to the input:
@@ -8,11 +8,12 @@
 //! (see `json_ld`).
 //!
 //! It is not a sanitizer: it refuses scripts, which no mail client runs and every spam filter dislikes, and
-//! never changes a byte. CSS is not read.
+//! never changes a byte. It does not read CSS.
 
 mod attributes;
 mod fault;
 mod hidden;
+mod inline_css;
 mod json_ld;
 mod outline;
 mod parse;
@@ -21,6 +22,7 @@ mod rules;
 mod text;
 
 pub use fault::{HtmlFault, HtmlFaultKind};
+pub use inline_css::{InlineCssError, inline_css};
 pub use text::{HtmlTextError, to_text};
 
 use fault::HtmlFaults;

@@ -254,6 +254,45 @@ fn text_has_nothing_that_a_reader_does_not_see() {
 }
 
 #[test]
+fn text_of_a_newsletter_reads_like_one() {
+    let text = to_text(
+        r#"<!doctype html><html><head><style>p{color:red}</style><title>Not shown</title></head><body>
+        <div style="display:none;max-height:0">Preview in the inbox&nbsp;&zwnj;&nbsp;&zwnj;</div>
+        <!--[if mso]><table><tr><td><![endif]-->
+        <table role="presentation" width="600" align="center"><tr><td>
+          <a href="https://example.com/"><img src="logo.png" alt="Acme"></a>
+          <h1>November at Acme</h1>
+          <p>Dear Ada, these are <b>three</b> things that we made for you this month, and the first of them is a mug.</p>
+          <table><tr><th>Item</th><th>Price</th></tr>
+            <tr><td>Blue mug</td><td>12.50</td></tr><tr><td>Red tray</td><td>7.00</td></tr></table>
+          <table><tr><td bgcolor="green"><a href="https://example.com/shop?a=1&amp;b=2">Shop now</a></td></tr></table>
+          <ul><li>Free shipping</li><li>Until <i>Friday</i></li></ul>
+          <p>See <a href="https://example.com/">https://example.com/</a> or <a href="mailto:shop@example.com">write</a>.</p>
+          <img src="https://example.com/pixel.gif" width="1" height="1" alt="">
+        </td></tr><tr><td><p>Acme Ltd, 1 Road. <a href="%unsubscribe_url%">Unsubscribe</a></p></td></tr></table>
+        </body></html>"#,
+    )
+    .unwrap();
+    for part in [
+        "November at Acme",
+        "Acme (https://example.com/)",
+        "Shop now (https://example.com/shop?a=1&b=2)",
+        "* Free shipping",
+        "See https://example.com/ or write",
+        "Unsubscribe (%unsubscribe_url%)",
+    ] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    let row = text.lines().find(|line| line.contains("Blue mug")).unwrap();
+    assert!(row.contains("12.50"), "a row of a table is a line: {text}");
+    for hidden in ["Preview in the inbox", "color:red", "Not shown", "mso", "pixel"] {
+        assert!(!text.contains(hidden), "{hidden}:\n{text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 78 || line.contains("://")), "{text}");
+    assert!(!text.contains("\n\n\n"), "{text}");
+}
+
+#[test]
 fn text_of_absurd_tables_is_refused() {
     let rows = "<tr><td rowspan=999>a</td></tr>".repeat(1_000);
     for html in
@@ -341,6 +380,14 @@ proptest! {
     fn a_clean_look_means_a_clean_parse(html in soup()) {
         if prefilter::is_certainly_clean(&html) {
             prop_assert_eq!(check_parsed(&html), Ok(()));
+        }
+    }
+
+    #[test]
+    fn inlined_styles_never_panic_through_and_add_no_script(html in soup(), css in "[a-z .#>~+:()\\[\\]{};@,*\"'/\\\\-]{0,80}") {
+        let page = format!("<style>p{{color:red}} {css}</style>{html}");
+        if let Ok(inlined) = inline_css(&page) {
+            prop_assert!(check(&page).is_err() || check(&inlined).is_ok(), "{}", inlined);
         }
     }
 

@@ -23,6 +23,8 @@ const TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// Ten tables inside each other are about fifty levels.
 const DEPTH_MAX: u32 = 128;
 const WIDTH: usize = 78;
+/// Stands for a URL that is only known when the mail is composed.
+const UNSUBSCRIBE_URL: &str = "%unsubscribe_url%";
 const SPAN_MAX: u64 = 1_000;
 const ROWSPANS_MAX: u32 = 300;
 
@@ -147,7 +149,8 @@ impl TextDecorator for LinkMarks {
         let url = url.trim();
         let shown = url.strip_prefix("mailto:").unwrap_or(url);
         let mut urls = self.urls.borrow_mut();
-        let is_shown = shown != url || url.starts_with("http:") || url.starts_with("https:");
+        let is_url = url.starts_with("http:") || url.starts_with("https:") || url == UNSUBSCRIBE_URL;
+        let is_shown = shown != url || is_url;
         let mark =
             if is_shown && urls.len() < URLS_MAX { char::from_u32(MARK + urls.len() as u32) } else { None };
         if mark.is_some() {

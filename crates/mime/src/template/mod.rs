@@ -3,7 +3,7 @@
 //! A [`TemplateSource`] is a template as a tenant wrote it. A [`TemplateSet`] is a compiled template with all
 //! that it extends, includes and imports; it renders to a [`RenderedTemplate`], from which a message is
 //! composed. A part names another template without its part: `{% extends "base" %}` in an html part means the
-//! html part of `base`.
+//! html part of `base`. A layout is a template that wraps others (see `layout`).
 //!
 //! Html and MJML parts escape the values of variables, text and subject do not. A missing variable is an
 //! error that names it. Templates need not be trusted: each render is bounded in instructions, memory, output
@@ -16,6 +16,7 @@ mod builtin;
 mod error;
 mod filter;
 mod instrument;
+mod layout;
 mod mjml;
 mod mustachio;
 mod part;

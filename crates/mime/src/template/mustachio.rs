@@ -22,6 +22,7 @@ use std::fmt;
 use minijinja::value::{Rest, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
+use super::layout::{CONTENT, is_name};
 use super::{TemplateErrorKind as ReportKind, TemplateFault};
 
 const MARK: &str = "{#mustachio";
@@ -30,8 +31,6 @@ const HEAD_BYTES_MAX: usize = 400;
 /// The maximum depth of sections, and the maximum number of steps of a path, including those of the sections
 /// around it.
 const DEPTH_MAX: usize = 32;
-/// The block of a layout that contains the content.
-const CONTENT: &str = "mustachio_content";
 
 /// The comment at the beginning of the subject that marks a template as Mustachio.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,13 +85,7 @@ impl fmt::Display for MustachioHead {
     }
 }
 
-/// Whether this can be a template's name: it has no character that the engine interprets.
-fn is_name(text: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    (1..=128).contains(&text.len()) && text.chars().all(allowed)
-}
-
-/// Translates a body, with its layout or its content placeholder.
+/// Translates a body, with its content placeholder if it is a layout.
 pub(super) fn translate_body(source: &str, head: &MustachioHead) -> Result<String, TemplateFault> {
     let (translated, places) = translate(source)?;
     if head.is_layout && places != 1 {
@@ -105,12 +98,7 @@ pub(super) fn translate_body(source: &str, head: &MustachioHead) -> Result<Strin
             "{{{ @content }}} is for layouts: this template is none",
         ));
     }
-    Ok(match &head.layout {
-        Some(layout) => {
-            format!("{{% extends \"{layout}\" %}}{{% block {CONTENT} %}}{translated}{{% endblock %}}")
-        }
-        None => translated,
-    })
+    Ok(translated)
 }
 
 /// Translates a subject, which cannot have a content placeholder.

@@ -8,6 +8,7 @@ use minijinja::{Environment, Value};
 use serde_json::Map;
 
 use super::instrument::TemplateReference;
+use super::layout::CONTENT;
 use super::part::TemplatePart;
 use super::{
     OUTPUT_BYTES_MAX, SUBJECT_BYTES_MAX, TemplateError, TemplateErrorKind as ReportKind, TemplateFault,
@@ -43,9 +44,15 @@ impl TemplateSet {
     /// Compiles templates. All that they extend, include and import must be among them, without a cycle.
     pub fn new(sources: impl IntoIterator<Item = TemplateSource>) -> Result<Self, TemplateError> {
         let mut set = Self { environment: sandbox::environment(), parts: BTreeMap::new() };
-        let mut references = BTreeMap::new();
+        let (mut references, mut layouts) = (BTreeMap::new(), Vec::new());
+        let mut blocks: BTreeMap<PartKey, BTreeSet<String>> = BTreeMap::new();
         for source in sources {
+            let layout = source.layout_name();
             for (part, instrumented) in source.instrumented()? {
+                if let Some(layout) = layout.as_ref().filter(|_| part != TemplatePart::Subject) {
+                    layouts.push(((source.name.clone(), part), layout.clone()));
+                }
+                blocks.insert((source.name.clone(), part), instrumented.blocks);
                 let name = format!("{}.{}", source.name, part.name());
                 let added = set.environment.add_template_owned(name, instrumented.source);
                 added.map_err(|error| TemplateError::from_engine(&source.name, part, &error))?;
@@ -54,6 +61,7 @@ impl TemplateSet {
             }
         }
         set.check_references(&references)?;
+        layouts.iter().try_for_each(|(of, layout)| check_layout(of, layout, &blocks, &references))?;
         Ok(set)
     }
 
@@ -195,6 +203,30 @@ fn check_circles(
         }
     }
     Ok(())
+}
+
+/// Refuses a layout without a place for the content, which would disappear without a word. Another template
+/// may define the block for it.
+fn check_layout(
+    (template, part): &PartKey,
+    layout: &str,
+    blocks: &BTreeMap<PartKey, BTreeSet<String>>,
+    references: &References,
+) -> Result<(), TemplateError> {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![(layout.to_owned(), *part)]);
+    while let Some(node) = open.pop() {
+        if blocks.get(&node).is_some_and(|blocks| blocks.contains(CONTENT)) {
+            return Ok(());
+        }
+        if seen.insert(node.clone()) {
+            open.extend(targets(&node, references));
+        }
+    }
+    let message = format!(
+        "the layout \"{layout}\" has no place for the content: write {{% block {CONTENT} %}}{{% endblock %}} in its {} part",
+        part.name()
+    );
+    Err(TemplateError::new(template, Some(*part), TemplateFault::new(ReportKind::Syntax, message)))
 }
 
 fn targets(node: &PartKey, references: &References) -> Vec<PartKey> {

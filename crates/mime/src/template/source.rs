@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::instrument::{InstrumentedSource, instrument};
+use super::layout::{in_layout, is_name};
 use super::mustachio::{MustachioHead, translate_body, translate_subject};
 use super::part::TemplatePart;
 use super::{TemplateError, TemplateErrorKind as ReportKind, TemplateFault, sandbox};
 
-const NAME_CHARS_MAX: usize = 128;
 /// How many times longer than the longest source a translated source may be.
 const TRANSLATED_TIMES_MAX: usize = 4;
 
@@ -24,6 +24,8 @@ pub struct TemplateSource {
     pub text: Option<String>,
     /// The html body as MJML.
     pub mjml: Option<String>,
+    /// The template whose block `content` each of its bodies fills.
+    pub layout: Option<String>,
 }
 
 impl TemplateSource {
@@ -45,8 +47,7 @@ impl TemplateSource {
         let whole = |kind, message: &str| {
             Err(TemplateError::new(&self.name, None, TemplateFault::new(kind, message)))
         };
-        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if self.name.is_empty() || self.name.len() > NAME_CHARS_MAX || !self.name.chars().all(allowed) {
+        if !is_name(&self.name) {
             return whole(ReportKind::Syntax, "the name must be 1 to 128 letters, digits, '-', '_' or '.'");
         }
         if self.html.is_some() && self.mjml.is_some() {
@@ -61,15 +62,21 @@ impl TemplateSource {
         if self.html.is_none() && self.mjml.is_none() && self.text.is_none() {
             return whole(ReportKind::Syntax, "has no body: give html, mjml or text");
         }
+        if self.layout.as_deref().is_some_and(|layout| !is_name(layout)) {
+            return whole(ReportKind::Syntax, "the layout must be the name of a template");
+        }
         let Some((head, subject)) = MustachioHead::split(&self.subject) else {
             return self.parts().map(|(part, source)| Ok((part, self.instrument(part, source)?))).collect();
         };
+        let layout = self.layout_name();
         let translated = |(part, source): (TemplatePart, &str)| {
             let with_location = |fault| TemplateError::new(&self.name, Some(part), fault);
             let translated = match part {
                 TemplatePart::Subject => translate_subject(subject),
                 TemplatePart::Html | TemplatePart::Text | TemplatePart::Mjml => {
-                    check_length(source, part.bytes_max()).and_then(|()| translate_body(source, &head))
+                    check_length(source, part.bytes_max())
+                        .and_then(|()| translate_body(source, &head))
+                        .map(|body| in_layout(body, layout.as_deref()))
                 }
             };
             let translated = translated.map_err(with_location)?;
@@ -77,6 +84,12 @@ impl TemplateSource {
             Ok((part, prepare(&translated).map_err(with_location)?))
         };
         self.parts().map(translated).collect()
+    }
+
+    /// The template that wraps its bodies.
+    pub(super) fn layout_name(&self) -> Option<String> {
+        let of_head = || MustachioHead::split(&self.subject).and_then(|(head, _)| head.layout);
+        self.layout.clone().or_else(of_head)
     }
 
     pub(super) fn parts(&self) -> impl Iterator<Item = (TemplatePart, &str)> {
@@ -90,8 +103,20 @@ impl TemplateSource {
     }
 
     fn instrument(&self, part: TemplatePart, source: &str) -> Result<InstrumentedSource, TemplateError> {
-        let prepared = check_length(source, part.bytes_max()).and_then(|()| prepare(source));
-        prepared.map_err(|fault| TemplateError::new(&self.name, Some(part), fault))
+        let prepared = || {
+            check_length(source, part.bytes_max())?;
+            let Some(layout) = self.layout.as_deref().filter(|_| part != TemplatePart::Subject) else {
+                return prepare(source);
+            };
+            let alone = instrument(source)?;
+            if alone.extends {
+                let message =
+                    format!("extends a template and has the layout {layout}: leave one of them out");
+                return Err(TemplateFault::new(ReportKind::Syntax, message));
+            }
+            prepare(&in_layout(source.to_owned(), Some(layout)))
+        };
+        prepared().map_err(|fault| TemplateError::new(&self.name, Some(part), fault))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use postway_domain::{Clock, EventKind, MessageEvent, secret::SecretKey};
+use postway_domain::{Clock, MessageEvent, secret::SecretKey};
 use postway_net::http::HttpClient;
 use postway_store::{Store, StoreError, blob::BlobStorage, record::NotificationCall};
 
@@ -49,11 +49,11 @@ pub(crate) fn verdict(
     leased.notified(verdict, call, false, context.clock.now(), &mut rand::rng())
 }
 
-/// The verdict on a notification whose message does not exist. Inbound mail never was a message, and means
-/// nothing to clients that follow their messages.
+/// The verdict on a notification whose message does not exist. Inbound mail and changes of suppressions never
+/// were messages, and mean nothing to clients that follow their messages.
 pub(crate) fn verdict_without_message(leased: &LeasedNotification) -> NotificationVerdict {
     match &leased.job.event {
-        Some(event) if event.kind == EventKind::Received => NotificationVerdict::Pointless,
+        Some(event) if !event.kind.is_of_message() => NotificationVerdict::Pointless,
         _ => NotificationVerdict::Gone,
     }
 }

@@ -16,7 +16,7 @@ use postway_store::{
     record::{ChangeResult, DirectoryChange},
 };
 use postway_trace::{Span, TraceContext};
-use serde_json::json;
+use serde_json::{json, value::RawValue};
 
 use super::{
     call_span,
@@ -99,6 +99,15 @@ async fn body(
     if event.kind == EventKind::Received {
         let body = received_body(context, leased, event, form, name).await?;
         return Ok(body.map(|body| (body, None)));
+    }
+    if !event.kind.is_of_message() {
+        // Only our own form has a name for these.
+        let data = event.data.as_deref().unwrap_or("{}");
+        let data: &RawValue = serde_json::from_str(data).map_err(unwritable)?;
+        let (timestamp, sequence) = (event.at, event.seq);
+        return serde_json::to_string(&WebhookEnvelope { name, timestamp, sequence, data })
+            .map(|body| Ok((body, None)))
+            .map_err(unwritable);
     }
     let Some((snapshot, event)) = read_message(context, leased).await? else {
         return Ok(Err(NotificationVerdict::Gone));

@@ -94,7 +94,9 @@ pub const SINK: &str = "Examples:
 pub const TEMPLATES: &str = "Examples:
   postway templates create mails/                  NAME.subject.txt, NAME.html, NAME.txt, NAME.sample.json
   postway templates preview welcome --var name=Ada
-  postway templates preview welcome --from mails/ --part html > welcome.html";
+  postway templates preview welcome --from mails/ --part html > welcome.html
+  postway templates preview welcome --locale de-AT
+  postway templates send-test welcome --to ada@example.net --locale de-AT";
 
 /// `postway accounts`.
 pub const ACCOUNTS: &str = "Examples:

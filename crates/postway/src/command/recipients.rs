@@ -56,6 +56,9 @@ pub struct RecipientCreateArgs {
     /// The name, for people
     #[arg(long)]
     name: Option<String>,
+    /// The language of its mail, such as de-AT [default: the tenant's]
+    #[arg(long)]
+    locale: Option<String>,
     /// A personal number: encrypted by the server, shown masked; others on this machine can see it in the
     /// list of processes
     #[arg(long, value_name = "NUMBER")]
@@ -101,6 +104,7 @@ impl RecipientCreateArgs {
             ("external_id", self.external_id),
             ("name", self.name),
             ("personal_number", self.personal_number),
+            ("locale", self.locale),
         ];
         fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), Value::from(value?)))).collect()
     }

@@ -55,6 +55,9 @@ pub struct SendArgs {
     /// A variable of the template; may be repeated
     #[arg(long = "var", value_name = "NAME=VALUE", requires = "template")]
     vars: Vec<String>,
+    /// The language of the template, such as de-AT [default: the tenant's]
+    #[arg(long, requires = "template")]
+    locale: Option<String>,
     /// Hide its content from everybody, and erase its bodies once it is sent
     #[arg(long)]
     sensitive: bool,
@@ -139,6 +142,7 @@ impl SendArgs {
             ("from", &self.from),
             ("subject", &self.subject),
             ("batch", &self.batch),
+            ("locale", &self.locale),
         ] {
             if let Some(value) = value {
                 set(name, json!(value));

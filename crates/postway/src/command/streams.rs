@@ -7,10 +7,21 @@ use serde_json::{Map, Value};
 use super::CommandContext;
 use crate::cli::client::RequestBody;
 use crate::cli::failure::CommandFailure;
-use crate::cli::output::{CommandOutput, field};
-use crate::cli::pages::{self, PageArgs};
+use crate::cli::output::{CommandOutput, field, list};
+use crate::cli::pages::{self, PageArgs, row};
 
 const COLUMNS: [&str; 4] = ["id", "name", "unsubscribe", "description"];
+const COUNTS: [&str; 9] = [
+    "at",
+    "sent",
+    "delivered",
+    "bounced",
+    "complained",
+    "unsubscribed",
+    "suppressed",
+    "complaint_rate",
+    "unsubscribe_rate",
+];
 const FIELDS: [&str; 6] = ["id", "name", "description", "unsubscribe", "unsubscribe_mailto", "updated_at"];
 
 #[derive(Debug, Subcommand)]
@@ -19,6 +30,8 @@ pub enum StreamsCommand {
     List(PageArgs),
     /// Show one stream
     Show(StreamRef),
+    /// Show a stream's mail by hour or day, with the rates of complaints and of readers who left
+    Statistics(StreamStatisticsArgs),
     /// Create a stream
     #[command(alias = "add")]
     Create(StreamArgs),
@@ -33,6 +46,21 @@ pub enum StreamsCommand {
 pub struct StreamRef {
     /// The stream's id
     id: String,
+}
+
+#[derive(Args, Debug)]
+pub struct StreamStatisticsArgs {
+    /// The stream's id
+    id: String,
+    /// By hour or by day, in UTC
+    #[arg(long, value_parser = ["hour", "day"], default_value = "day")]
+    by: String,
+    /// From this time on (RFC 3339 or Unix seconds) [default: 30 days back by day, one by hour]
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Before this time [default: now]
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -62,6 +90,17 @@ pub async fn run(context: &CommandContext, command: StreamsCommand) -> Result<()
         }
         StreamsCommand::Show(StreamRef { id }) => {
             output.show(&client.get(&["v1", "streams", &id], &[]).await?, render)
+        }
+        StreamsCommand::Statistics(args) => {
+            let times = [("since", args.since), ("until", args.until)];
+            let times = times.into_iter().filter_map(|(name, time)| Some((name, time?)));
+            let query: Vec<_> = [("by", args.by)].into_iter().chain(times).collect();
+            let found = client.get(&["v1", "streams", &args.id, "statistics"], &query).await?;
+            output.show(&found, |output, found| {
+                let rows = list(found, "data").iter().map(|one| row(one, &COUNTS));
+                let total = [row(&found["total"], &COUNTS)];
+                output.table(&COUNTS, rows.chain(total))
+            })
         }
         StreamsCommand::Create(args) => {
             let mut body = body(&args);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use postway_domain::MailLocale;
 use serde_json::{Map, Value};
 
 use crate::cli::failure::CommandFailure;
@@ -10,14 +11,19 @@ use crate::cli::input::read_input;
 
 /// The part of a template that a file contains, by the ending of its name. Longer endings come first:
 /// `a.subject.txt` also ends in `.txt`.
-const PARTS: [(&str, &str); 6] = [
+const PARTS: [(&str, &str); 7] = [
     (".subject.txt", "subject"),
     (".sample.json", "sample"),
+    (".settings.json", SETTINGS),
     (".description.txt", "description"),
     (".html", "html"),
     (".txt", "text"),
     (".mjml", "mjml"),
 ];
+/// The file with the fields of a template that are no text: `layout`, `inline_css`.
+const SETTINGS: &str = "settings";
+/// What a template in a language takes from the one without, unless it has its own.
+const INHERITED: [&str; 5] = ["subject", "sample", "description", "layout", "inline_css"];
 /// A folder with more templates than this is refused as a mistake.
 const TEMPLATES_MAX: usize = 10_000;
 
@@ -63,17 +69,62 @@ fn from_folder(folder: &Path) -> Result<Vec<TemplateFile>, CommandFailure> {
         let value = match part {
             // An editor adds a line break at the end that does not belong to the text.
             "subject" | "description" => Value::from(text.trim_end_matches(['\r', '\n'])),
-            "sample" => serde_json::from_str(&text)
+            "sample" | SETTINGS => serde_json::from_str(&text)
                 .map_err(|error| CommandFailure::Usage(format!("{} is not JSON: {error}", path.display())))?,
             _ => Value::from(text),
         };
-        templates.entry(name.to_owned()).or_default().insert(part.to_owned(), value);
+        let template = templates.entry(name.to_owned()).or_default();
+        match (part, value) {
+            (SETTINGS, Value::Object(settings)) => template.extend(settings),
+            (SETTINGS, _) => {
+                let message =
+                    format!("{} must hold an object such as {{\"layout\": \"base\"}}", path.display());
+                return Err(CommandFailure::Usage(message));
+            }
+            (part, value) => {
+                template.insert(part.to_owned(), value);
+            }
+        }
         if templates.len() > TEMPLATES_MAX {
             let message = format!("{} has more than {TEMPLATES_MAX} templates", folder.display());
             return Err(CommandFailure::Usage(message));
         }
     }
-    Ok(templates.into_iter().map(|(name, template)| TemplateFile { name, template }).collect())
+    let bases = templates.clone();
+    let in_language = |(name, template)| in_language(&bases, name, template);
+    Ok(templates.into_iter().map(in_language).collect())
+}
+
+/// A template of a folder. `welcome.de_at` beside `welcome` is that template in Austrian German: it takes
+/// from it what it lacks, and its name is written as the server looks it up.
+fn in_language(
+    bases: &BTreeMap<String, Map<String, Value>>,
+    name: String,
+    mut template: Map<String, Value>,
+) -> TemplateFile {
+    let localised = name.rsplit_once('.').and_then(|(base, ending)| {
+        let locale: MailLocale = ending.parse().ok()?;
+        Some((format!("{base}.{locale}"), bases.get(base)?))
+    });
+    let Some((name, base)) = localised else { return TemplateFile { name, template } };
+    for field in INHERITED {
+        if let Some(value) = base.get(field)
+            && !template.contains_key(field)
+        {
+            template.insert(field.to_owned(), value.clone());
+        }
+    }
+    TemplateFile { name, template }
+}
+
+/// The name with the `locale` of a template, which a JSON file may give beside its name.
+fn localised_name(name: String, template: &Map<String, Value>) -> String {
+    let locale =
+        template.get("locale").and_then(Value::as_str).and_then(|locale| locale.parse::<MailLocale>().ok());
+    match locale.map(|locale| format!(".{locale}")) {
+        Some(ending) if !name.ends_with(&ending) => name + &ending,
+        _ => name,
+    }
 }
 
 fn from_json(path: &Path) -> Result<Vec<TemplateFile>, CommandFailure> {
@@ -86,7 +137,7 @@ fn from_json(path: &Path) -> Result<Vec<TemplateFile>, CommandFailure> {
     };
     let named = |template: Value| match template {
         Value::Object(mut template) => match template.remove("name") {
-            Some(Value::String(name)) => Ok(TemplateFile { name, template }),
+            Some(Value::String(name)) => Ok(TemplateFile { name: localised_name(name, &template), template }),
             _ => Err(wrong("has a template without a name".to_owned())),
         },
         _ => Err(wrong("must hold a template as a JSON object, or a list of them".to_owned())),
@@ -126,12 +177,40 @@ mod tests {
     }
 
     #[test]
+    fn languages_stand_beside_their_template_and_take_from_it_what_they_lack() {
+        let folder = tempfile::tempdir().unwrap();
+        for (file, text) in [
+            ("welcome.subject.txt", "Welcome"),
+            ("welcome.html", "<p>Hello</p>"),
+            ("welcome.settings.json", r#"{"layout": "base", "inline_css": true}"#),
+            ("welcome.de_at.html", "<p>Servus</p>"),
+            ("welcome.de.subject.txt", "Willkommen"),
+            ("welcome.de.txt", "Hallo"),
+            ("invoice.IT.html", "<p>Fattura</p>"),
+        ] {
+            std::fs::write(folder.path().join(file), text).unwrap();
+        }
+        let found = read(folder.path()).unwrap();
+        let names: Vec<&str> = found.iter().map(|found| found.name.as_str()).collect();
+        assert_eq!(names, ["invoice.IT", "welcome", "welcome.de", "welcome.de-AT"]);
+        let shown = |at: usize| Value::Object(found[at].template.clone());
+        let settings = json!({"layout": "base", "inline_css": true});
+        assert_eq!(shown(2)["subject"], "Willkommen");
+        assert_eq!(shown(2)["html"], Value::Null, "a part is never of another language");
+        assert_eq!((&shown(3)["subject"], &shown(3)["layout"]), (&json!("Welcome"), &settings["layout"]));
+        assert_eq!(shown(0), json!({"html": "<p>Fattura</p>"}), "without a template beside it, it is a name");
+        std::fs::write(folder.path().join("welcome.settings.json"), "7").unwrap();
+        assert!(matches!(read(folder.path()), Err(CommandFailure::Usage(_))));
+    }
+
+    #[test]
     fn a_json_file_holds_one_template_or_several() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("templates.json");
         for (text, names) in [
             (r#"{"name": "a", "text": "x"}"#, &["a"][..]),
             (r#"[{"name": "a", "text": "x"}, {"name": "b", "text": "y"}]"#, &["a", "b"]),
+            (r#"{"name": "a", "locale": "de_at", "text": "x"}"#, &["a.de-AT"]),
         ] {
             std::fs::write(&path, text).unwrap();
             let found: Vec<String> = read(&path).unwrap().into_iter().map(|found| found.name).collect();

@@ -1,8 +1,8 @@
 //! `postway templates`: mails with variables.
 //!
 //! `create` makes versions from files that are stored with an application's code: `NAME.subject.txt`,
-//! `NAME.html`, `NAME.txt`, `NAME.mjml` and `NAME.sample.json` of a folder, or a JSON file as the API takes
-//! it (`template_files.rs`). An unchanged template gets no new version.
+//! `NAME.html`, `NAME.txt`, `NAME.mjml`, `NAME.sample.json` and `NAME.settings.json` of a folder, or a JSON
+//! file as the API takes it (`template_files.rs`). An unchanged template gets no new version.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::cli::input::read_input;
 use crate::cli::output::{CommandOutput, field, list};
 use crate::cli::pages::{self, PageArgs, row};
 
-const COLUMNS: [&str; 6] = ["name", "version", "subject", "parts", "description", "created_at"];
+const COLUMNS: [&str; 7] = ["name", "version", "subject", "parts", "layout", "description", "created_at"];
 
 #[derive(Debug, Subcommand)]
 pub enum TemplatesCommand {
@@ -33,6 +33,8 @@ pub enum TemplatesCommand {
     Create(TemplateCreateArgs),
     /// Render a template and print the result; nothing is sent
     Preview(TemplatePreviewArgs),
+    /// Send a template to the given addresses alone, with [Test] before its subject
+    SendTest(TemplateTestArgs),
     /// Delete a template with all its versions
     Delete(TemplateRef),
 }
@@ -63,7 +65,8 @@ pub struct TemplateVersionsArgs {
 
 #[derive(Args, Debug)]
 pub struct TemplateCreateArgs {
-    /// A folder with NAME.subject.txt, NAME.html, NAME.txt, NAME.mjml, NAME.sample.json; or a JSON file
+    /// A folder with NAME.subject.txt, NAME.html, NAME.txt, NAME.mjml, NAME.sample.json, NAME.settings.json
+    /// (layout, inline_css), and in a language NAME.de.html and so on; or a JSON file
     path: PathBuf,
 }
 
@@ -77,15 +80,47 @@ pub struct TemplatePreviewArgs {
     /// The version [default: the latest]
     #[arg(long = "template-version", value_name = "N")]
     number: Option<i64>,
+    /// The language, such as de-AT [default: the tenant's]
+    #[arg(long, conflicts_with = "from")]
+    locale: Option<String>,
+    #[command(flatten)]
+    values: TemplateVariableArgs,
+    /// Print this part alone
+    #[arg(long)]
+    part: Option<TemplatePart>,
+}
+
+#[derive(Args, Debug)]
+pub struct TemplateVariableArgs {
     /// The variables, a JSON object in a file (`-`: standard input) [default: the template's sample]
     #[arg(long, value_name = "FILE")]
     variables: Option<PathBuf>,
     /// One variable; may be repeated, and wins over --variables
     #[arg(long = "var", value_name = "NAME=VALUE")]
     vars: Vec<String>,
-    /// Print this part alone
+}
+
+#[derive(Args, Debug)]
+pub struct TemplateTestArgs {
+    /// The template's name
+    name: String,
+    /// Where it goes, and nowhere else; may be repeated
+    #[arg(long, required = true, value_name = "ADDRESS")]
+    to: Vec<String>,
+    /// The sender [default: the tenant's]
+    #[arg(long, value_name = "ADDRESS")]
+    from: Option<String>,
+    /// The account that sends it
     #[arg(long)]
-    part: Option<TemplatePart>,
+    account: Option<String>,
+    /// The version [default: the latest]
+    #[arg(long = "template-version", value_name = "N")]
+    number: Option<i64>,
+    /// The language, such as de-AT [default: the tenant's]
+    #[arg(long)]
+    locale: Option<String>,
+    #[command(flatten)]
+    values: TemplateVariableArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -131,6 +166,7 @@ pub async fn run(context: &CommandContext, command: TemplatesCommand) -> Result<
             })
         }
         TemplatesCommand::Preview(args) => preview(&client, output, args).await,
+        TemplatesCommand::SendTest(args) => send_test(&client, output, args).await,
         TemplatesCommand::Delete(TemplateRef { name }) => {
             let answer =
                 client.call(Method::DELETE, &["v1", "templates", &name], &[], RequestBody::Empty).await?;
@@ -175,7 +211,7 @@ async fn preview(
     output: CommandOutput,
     args: TemplatePreviewArgs,
 ) -> Result<(), CommandFailure> {
-    let variables = args.variables()?;
+    let variables = args.values.read()?;
     let made = match &args.from {
         Some(path) => {
             let mut source = template_files::read_one(path, &args.name)?;
@@ -186,7 +222,7 @@ async fn preview(
             client.call(Method::POST, &["v1", "templates", "preview"], &[], RequestBody::Json(&body)).await?
         }
         None => {
-            let body = json!({"variables": variables, "version": args.number});
+            let body = json!({"variables": variables, "version": args.number, "locale": args.locale});
             let path = ["v1", "templates", &args.name, "preview"];
             client.call(Method::POST, &path, &[], RequestBody::Json(&body)).await?
         }
@@ -197,8 +233,25 @@ async fn preview(
     }
 }
 
-impl TemplatePreviewArgs {
-    fn variables(&self) -> Result<Option<Map<String, Value>>, CommandFailure> {
+async fn send_test(
+    client: &ApiClient,
+    output: CommandOutput,
+    args: TemplateTestArgs,
+) -> Result<(), CommandFailure> {
+    let variables = args.values.read()?;
+    let body = json!({
+        "to": args.to, "from": args.from, "account": args.account, "version": args.number, "locale": args.locale,
+        "variables": variables,
+    });
+    let path = ["v1", "templates", &args.name, "test"];
+    let answer = client.call(Method::POST, &path, &[], RequestBody::Json(&body)).await?;
+    output.show(&answer, |output, answer| {
+        output.fields(["id", "status"].map(|name| (name, field(answer, name))))
+    })
+}
+
+impl TemplateVariableArgs {
+    fn read(&self) -> Result<Option<Map<String, Value>>, CommandFailure> {
         let mut variables = match &self.variables {
             Some(path) => Some(serde_json::from_slice(&read_input(path)?).map_err(|error| {
                 CommandFailure::Usage(format!(
@@ -217,13 +270,15 @@ impl TemplatePreviewArgs {
 }
 
 fn render(output: CommandOutput, template: &Value) -> String {
-    let fields = ["name", "version", "subject", "description", "sample", "created_at"];
+    let fields =
+        ["name", "version", "subject", "layout", "inline_css", "description", "sample", "created_at"];
     let text = output.fields(fields.map(|name| (name, field(template, name))));
     with_parts(text, template, &["html", "mjml", "text"])
 }
 
 fn render_preview(output: CommandOutput, made: &Value) -> String {
-    let mut text = output.fields(["version", "subject"].map(|name| (name, field(made, name))));
+    let mut text =
+        output.fields(["name", "version", "locale", "subject"].map(|name| (name, field(made, name))));
     let warnings = list(made, "warnings");
     if !warnings.is_empty() {
         let columns = ["field", "code", "message"];
@@ -255,15 +310,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("variables.json");
         std::fs::write(&path, r#"{"name": "Ada", "items": [1]}"#).unwrap();
-        let args = TemplatePreviewArgs {
-            name: "welcome".into(),
-            from: None,
-            number: None,
-            variables: Some(path),
-            vars: vec!["name=Bob=x".into()],
-            part: None,
-        };
-        let variables = Value::Object(args.variables().unwrap().unwrap());
+        let args = TemplateVariableArgs { variables: Some(path), vars: vec!["name=Bob=x".into()] };
+        let variables = Value::Object(args.read().unwrap().unwrap());
         assert_eq!(variables, json!({"name": "Bob=x", "items": [1]}));
     }
 

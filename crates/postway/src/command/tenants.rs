@@ -127,6 +127,9 @@ pub struct TenantEditArgs {
     /// The header field that carries the client's own id, such as X-Genro-Mail-ID
     #[arg(long, value_name = "NAME")]
     id_header: Option<String>,
+    /// The language of its templates for mail that names none, such as de
+    #[arg(long)]
+    locale: Option<String>,
     /// What happens to mail in doubt: `hold` never sends twice
     #[arg(long, value_parser = ["resend", "hold"])]
     on_doubt: Option<String>,
@@ -233,6 +236,7 @@ fn render(output: CommandOutput, tenant: &Value) -> String {
         "auto_submitted",
         "test",
         "id_header",
+        "locale",
         "on_doubt",
         "archive",
         "created_at",
@@ -264,6 +268,7 @@ impl TenantEditArgs {
             ("auto_submitted", self.auto_submitted.map(Value::from)),
             ("test", self.test.map(Value::from)),
             ("id_header", text(&self.id_header)),
+            ("locale", text(&self.locale)),
             ("on_doubt", text(&self.on_doubt)),
         ];
         body.extend(settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));

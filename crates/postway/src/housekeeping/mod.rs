@@ -10,6 +10,7 @@ mod disk_space;
 mod duty_pace;
 mod lanes;
 mod retention;
+mod stream_gauges;
 mod verdict;
 
 use std::{
@@ -102,6 +103,7 @@ impl HousekeepingDuties {
             self.keep_looking_for_strays(pace, StrayLeases { in_hand, preparing, met: HashMap::new() }),
             self.keep_following_the_clock(pace),
             self.keep_measuring(pace),
+            self.keep_measuring_streams(pace),
             self.keep_expiring(pace),
             self.keep_bulk_actions(pace),
             self.keep_reclaiming_inbound(pace),

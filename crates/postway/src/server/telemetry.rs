@@ -314,6 +314,16 @@ fn describe() {
     );
     describe_gauge!("postway_in_doubt_held", "Messages in doubt that are on hold for an operator");
     describe_gauge!("postway_circuits_open", "Accounts whose circuit is open");
+    describe_gauge!("postway_stream_sent", "Mails of a stream sent in the last day, by tenant and stream");
+    describe_gauge!("postway_stream_bounced", "Bounces of a stream in the last day, by tenant and stream");
+    describe_gauge!(
+        "postway_stream_complained",
+        "Complaints about a stream in the last day, by tenant and stream"
+    );
+    describe_gauge!(
+        "postway_stream_unsubscribed",
+        "Readers who left a stream in the last day, by tenant and stream"
+    );
     describe_gauge!(
         "postway_destination_waits",
         "Accounts whose mail may wait for the limit of a receiving domain, on this node"

@@ -9,7 +9,10 @@ use postway_domain::{EmailAddress, Lane, MailStream, TenantId, Time, suppression
 
 use crate::{
     error::StoreError,
-    record::{ChangeResult, ScopeFilter, ScopedSuppression, SuppressionReason, SuppressionScope},
+    record::{
+        ChangeResult, ScopeFilter, ScopedSuppression, SuppressionListChange, SuppressionOrigin,
+        SuppressionReason, SuppressionScope,
+    },
     sql::{Row, SqlSession, SqlText, Value, decode, multi_row::MultiRow, values, was_there},
 };
 
@@ -56,11 +59,11 @@ const LIST: SqlText = SqlText::same(select!(
 ));
 const LIST_OF_STREAM: SqlText =
     SqlText::same(select!("WHERE tenant = ? AND stream = ? AND pattern > ? ORDER BY pattern LIMIT ?"));
-const FORGOTTEN_MAX: u32 = 5_000;
-const FORGET: SqlText = SqlText::or_mysql(
-    "DELETE FROM scoped_suppression WHERE (tenant, pattern, stream) IN \
-     (SELECT tenant, pattern, stream FROM scoped_suppression WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)",
-    "DELETE FROM scoped_suppression WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
+const FORGOTTEN_MAX: u32 = 1_000;
+const ENDED: SqlText = SqlText::of_each(
+    select!("WHERE expires_at <= ? ORDER BY expires_at LIMIT ?"),
+    select!("WHERE expires_at <= ? ORDER BY expires_at LIMIT ? FOR UPDATE"),
+    select!("WHERE expires_at <= ? ORDER BY expires_at LIMIT ? FOR UPDATE"),
 );
 const HAS_SOME: SqlText =
     SqlText::same("SELECT reason FROM scoped_suppression WHERE tenant IN (?, '') LIMIT 1");
@@ -72,7 +75,7 @@ static AMONG: MultiRow = MultiRow::new(
 );
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[SqlText] =
-    &[ADD, ADD_NEW, REMOVE, REMOVE_ENDING, REMOVE_FOR, FIND, LIST, LIST_OF_STREAM, FORGET, HAS_SOME];
+    &[ADD, ADD_NEW, REMOVE, REMOVE_ENDING, REMOVE_FOR, FIND, LIST, LIST_OF_STREAM, ENDED, HAS_SOME];
 
 #[cfg(test)]
 pub(crate) fn multi() -> SqlText {
@@ -155,11 +158,16 @@ pub(crate) async fn among(
 pub(crate) async fn add(
     session: &mut dyn SqlSession,
     list: &[ScopedSuppression],
-) -> Result<ChangeResult, StoreError> {
+) -> Result<Vec<SuppressionListChange>, StoreError> {
+    let mut begun = Vec::new();
     for one in list {
+        let earlier = find(session, &one.scope).await?;
         session.execute(ADD, row_of(one)).await?;
+        if !earlier.is_some_and(|earlier| earlier.holds_at(one.created_at)) {
+            begun.extend(SuppressionListChange::begin_scoped(one, SuppressionOrigin::Operator));
+        }
     }
-    Ok(ChangeResult::Done)
+    Ok(begun)
 }
 
 /// Adds a suppression unless one that does not expire exists. Returns whether it is new.
@@ -184,16 +192,34 @@ pub(crate) async fn remove_for(
 pub(crate) async fn remove(
     session: &mut dyn SqlSession,
     scopes: &[SuppressionScope],
-) -> Result<ChangeResult, StoreError> {
-    let mut removed = 0;
+    at: Time,
+) -> Result<(ChangeResult, Vec<SuppressionListChange>), StoreError> {
+    let (mut removed, mut ended) = (0, Vec::new());
     for scope in scopes {
-        removed += session.execute(REMOVE, place(scope)).await?;
+        let found = find(session, scope).await?;
+        let is_gone = session.execute(REMOVE, place(scope)).await?;
+        removed += is_gone;
+        if let Some(one) = found.filter(|one| is_gone > 0 && one.holds_at(at)) {
+            ended.extend(SuppressionListChange::end_scoped(&one, SuppressionOrigin::Operator, at));
+        }
     }
-    Ok(was_there(removed))
+    Ok((was_there(removed), ended))
 }
 
-pub(crate) async fn forget(session: &mut dyn SqlSession, now: Time) -> Result<(), StoreError> {
-    session.execute(FORGET, values![now, FORGOTTEN_MAX]).await.map(drop)
+/// Removes suppressions whose time is over. Returns those of tenants.
+pub(crate) async fn forget(
+    session: &mut dyn SqlSession,
+    now: Time,
+) -> Result<Vec<SuppressionListChange>, StoreError> {
+    let rows = session.rows(ENDED, values![now, FORGOTTEN_MAX]).await?;
+    let mut ended = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let one = read(row)?;
+        session.execute(REMOVE_ENDING, place(&one.scope)).await?;
+        let at = one.expires_at.unwrap_or(now);
+        ended.extend(SuppressionListChange::end_scoped(&one, SuppressionOrigin::Expiry, at));
+    }
+    Ok(ended)
 }
 
 pub(crate) async fn find(

@@ -7,7 +7,7 @@ use postway_domain::{EmailAddress, Lane, TenantId, Time};
 use super::scoped_suppressions::{self, ScopedMatches};
 use crate::{
     error::StoreError,
-    record::{ChangeResult, SuppressionReason, SuppressionRecord},
+    record::{ChangeResult, SuppressionListChange, SuppressionOrigin, SuppressionReason, SuppressionRecord},
     sql::{
         Row, SqlSession, SqlText, Value, decode,
         multi_row::{MultiRow, MultiRowSql},
@@ -60,6 +60,14 @@ const REMOVE: SqlText = SqlText::same("DELETE FROM suppression WHERE tenant = ? 
 const FIND: SqlText = SqlText::same(
     "SELECT tenant, address, reason, note, created_at, expires_at FROM suppression WHERE tenant = ? AND address = ?",
 );
+const ENDED: SqlText = SqlText::of_each(
+    "SELECT tenant, address, reason, note, created_at, expires_at FROM suppression WHERE expires_at <= ? \
+     ORDER BY expires_at LIMIT ?",
+    "SELECT tenant, address, reason, note, created_at, expires_at FROM suppression WHERE expires_at <= ? \
+     ORDER BY expires_at LIMIT ? FOR UPDATE",
+    "SELECT tenant, address, reason, note, created_at, expires_at FROM suppression WHERE expires_at <= ? \
+     ORDER BY expires_at LIMIT ? FOR UPDATE",
+);
 const LIST: SqlText = SqlText::same(
     "SELECT tenant, address, reason, note, created_at, expires_at FROM suppression \
      WHERE tenant = ? AND address > ? ORDER BY address LIMIT ?",
@@ -67,23 +75,20 @@ const LIST: SqlText = SqlText::same(
 /// The most rows removed in one transaction; the rest waits for the next run, and has no effect in the
 /// meantime.
 const FORGOTTEN_MAX: u32 = 5_000;
-const FORGET: SqlText = SqlText::or_mysql(
-    "DELETE FROM suppression WHERE (tenant, address) IN \
-     (SELECT tenant, address FROM suppression WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)",
-    "DELETE FROM suppression WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
-);
+static FORGET: MultiRow =
+    MultiRow::new("DELETE FROM suppression WHERE tenant = ? AND expires_at <= ? AND address IN (", 1, ")");
 static AMONG: MultiRow = MultiRow::new(
     "SELECT address FROM suppression WHERE tenant = ? AND (expires_at IS NULL OR expires_at > ?) AND address IN (",
     1,
     ")",
 );
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[SqlText] = &[ADD, REMOVE, FIND, LIST, FORGET];
+pub(crate) const STATEMENTS: &[SqlText] = &[ADD, REMOVE, FIND, ENDED, LIST];
 
 /// A sample text, for the test that prepares every statement.
 #[cfg(test)]
-pub(crate) fn multi() -> SqlText {
-    REPORT.sample()
+pub(crate) fn multi() -> [SqlText; 2] {
+    [REPORT.sample(), FORGET.sample().into()]
 }
 
 /// The suppressed addresses of a transaction, with and without scopes.
@@ -135,11 +140,13 @@ pub(crate) async fn suppressed_of(
     Ok(suppressed)
 }
 
-/// Adds suppressions that reports ask for, unless an existing one of the same address lasts longer.
+/// Adds suppressions that reports ask for, unless an existing one of the same address lasts longer. Returns
+/// those that began.
 pub(crate) async fn report(
     session: &mut dyn SqlSession,
     asked: Vec<SuppressionRecord>,
-) -> Result<(), StoreError> {
+    origin: SuppressionOrigin,
+) -> Result<Vec<SuppressionListChange>, StoreError> {
     // One row for each address, in order, so that two transactions that add the same addresses lock them in
     // the same order.
     let mut merged: BTreeMap<(TenantId, String), SuppressionRecord> = BTreeMap::new();
@@ -150,10 +157,37 @@ pub(crate) async fn report(
         }
     }
     let merged: Vec<SuppressionRecord> = merged.into_values().collect();
+    let begun = begun_by(session, &merged, origin).await?;
     for (sql, run) in REPORT.runs(&merged) {
         session.execute(sql, run.iter().flat_map(row_of).collect()).await?;
     }
-    Ok(())
+    Ok(begun)
+}
+
+/// Which of these suppressions begin by being added: the others hold already.
+async fn begun_by(
+    session: &mut dyn SqlSession,
+    list: &[SuppressionRecord],
+    origin: SuppressionOrigin,
+) -> Result<Vec<SuppressionListChange>, StoreError> {
+    let mut by_tenant: BTreeMap<&TenantId, BTreeMap<&str, &SuppressionRecord>> = BTreeMap::new();
+    for one in list {
+        by_tenant.entry(&one.tenant).or_default().insert(&one.address, one);
+    }
+    let mut begun = Vec::new();
+    for (tenant, mut of_tenant) in by_tenant {
+        let Some(at) = of_tenant.values().map(|one| one.created_at).max() else { continue };
+        let addresses: Vec<&str> = of_tenant.keys().copied().collect();
+        for (sql, run) in AMONG.runs(&addresses) {
+            let mut values = values![tenant.as_str(), at];
+            values.extend(run.iter().map(|address| Value::from(*address)));
+            for row in session.rows(sql.into(), values).await? {
+                of_tenant.remove(row.text(0)?);
+            }
+        }
+        begun.extend(of_tenant.values().map(|one| SuppressionListChange::begin(one, origin)));
+    }
+    Ok(begun)
 }
 
 fn row_of(one: &SuppressionRecord) -> Vec<Value> {
@@ -167,31 +201,58 @@ fn row_of(one: &SuppressionRecord) -> Vec<Value> {
     ]
 }
 
-/// Adds suppressions; each replaces an existing one of the same address.
+/// Adds suppressions; each replaces an existing one of the same address. Returns those that began.
 pub(crate) async fn add(
     session: &mut dyn SqlSession,
     list: &[SuppressionRecord],
-) -> Result<ChangeResult, StoreError> {
+) -> Result<Vec<SuppressionListChange>, StoreError> {
+    let begun = begun_by(session, list, SuppressionOrigin::Operator).await?;
     for one in list {
         session.execute(ADD, row_of(one)).await?;
     }
-    Ok(ChangeResult::Done)
+    Ok(begun)
 }
 
 pub(crate) async fn remove(
     session: &mut dyn SqlSession,
     tenant: &TenantId,
     addresses: &[String],
-) -> Result<ChangeResult, StoreError> {
-    let mut removed = 0;
+    at: Time,
+) -> Result<(ChangeResult, Vec<SuppressionListChange>), StoreError> {
+    let (mut removed, mut ended) = (0, Vec::new());
     for address in addresses.iter().flat_map(|address| EmailAddress::spellings_of(address)) {
-        removed += session.execute(REMOVE, values![tenant.as_str(), address.as_str()]).await?;
+        let place = || values![tenant.as_str(), address.as_str()];
+        let found = session.rows(FIND, place()).await?.first().map(read).transpose()?;
+        let is_gone = session.execute(REMOVE, place()).await?;
+        removed += is_gone;
+        let held = found.filter(|one| is_gone > 0 && one.holds_at(at));
+        ended.extend(held.map(|one| SuppressionListChange::end(&one, SuppressionOrigin::Operator, at)));
     }
-    Ok(was_there(removed))
+    Ok((was_there(removed), ended))
 }
 
-pub(crate) async fn forget(session: &mut dyn SqlSession, now: Time) -> Result<ChangeResult, StoreError> {
-    session.execute(FORGET, values![now, FORGOTTEN_MAX]).await.map(|_| ChangeResult::Done)
+/// Removes suppressions whose time is over. Returns them.
+pub(crate) async fn forget(
+    session: &mut dyn SqlSession,
+    now: Time,
+) -> Result<Vec<SuppressionListChange>, StoreError> {
+    let rows = session.rows(ENDED, values![now, FORGOTTEN_MAX]).await?;
+    let over: Vec<SuppressionRecord> = rows.iter().map(read).collect::<Result<_, _>>()?;
+    let mut by_tenant: BTreeMap<&TenantId, Vec<&str>> = BTreeMap::new();
+    for one in &over {
+        by_tenant.entry(&one.tenant).or_default().push(&one.address);
+    }
+    for (tenant, addresses) in by_tenant {
+        for (sql, run) in FORGET.runs(&addresses) {
+            let mut values = values![tenant.as_str(), now];
+            values.extend(run.iter().map(|address| Value::from(*address)));
+            session.execute(sql.into(), values).await?;
+        }
+    }
+    let ended = |one: &SuppressionRecord| {
+        SuppressionListChange::end(one, SuppressionOrigin::Expiry, one.expires_at.unwrap_or(now))
+    };
+    Ok(over.iter().map(ended).collect())
 }
 
 pub(crate) async fn find(

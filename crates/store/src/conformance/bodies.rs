@@ -25,6 +25,7 @@ fn known(n: u8) -> KnownRecipient {
         external_id: None,
         name: None,
         address: format!("person-{n}@example.org"),
+        locale: None,
         personal_number: None,
         personal_number_digest: None,
         personal_number_masked: None,

@@ -94,7 +94,8 @@ pub async fn a_finding_is_written_whole(store: &Shared) {
     tell(store, at(60)).await;
     let feed = store.feed(&tenant(), Default::default(), 99).await.unwrap();
     let told: Vec<_> = feed.iter().map(|one| one.kind).collect();
-    let expected = [EventKind::Accepted, EventKind::Sent, EventKind::Bounced, EventKind::Delayed];
+    let suppressed = EventKind::SuppressionCreated;
+    let expected = [EventKind::Accepted, EventKind::Sent, EventKind::Bounced, EventKind::Delayed, suppressed];
     assert_eq!(told, expected);
     assert_eq!(feed[2].event.as_ref(), Some(last));
     let hours = store.statistics(&tenant(), at(-DAY_MS), at(DAY_MS)).await.unwrap();

@@ -91,6 +91,13 @@ macro_rules! inbound_conformance_tests {
                 a_reader_leaves_a_stream_and_comes_back
                 a_decision_holds_without_its_message_and_tells_no_other_tenants
             }
+            suppression_changes {
+                changes_of_suppressions_are_in_the_feed
+                a_readers_decision_changes_a_list
+                subscribers_are_notified_of_changed_suppressions
+                events_of_suppressions_are_erased_and_end
+                hours_of_streams_are_counted_once
+            }
         }
     };
 }

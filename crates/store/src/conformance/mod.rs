@@ -66,6 +66,7 @@ pub mod stage;
 pub mod streams;
 pub mod subscribers;
 pub mod suppress;
+pub mod suppression_changes;
 pub mod templates;
 pub mod tenants;
 pub mod traces;

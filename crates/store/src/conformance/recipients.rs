@@ -22,6 +22,7 @@ pub fn recipient(tenant: &str, number: u8) -> KnownRecipient {
         id: id(number),
         external_id: None,
         name: None,
+        locale: None,
         address: format!("person-{number}@example.org"),
         personal_number: None,
         personal_number_digest: None,

@@ -44,7 +44,7 @@ pub async fn what_a_mail_has_said_it_does_not_say_again(store: &Shared) {
     };
     assert!(settle(store, said(ann(), 1, 7)).await);
     assert_eq!(heard().await, 2);
-    let lift = DirectoryChange::Unsuppress(tenant(), vec!["ann@example.org".to_owned()]);
+    let lift = DirectoryChange::Unsuppress(tenant(), vec!["ann@example.org".to_owned()], at(0));
     store.change(lift, None).await.unwrap();
     for token in 2..4 {
         let now = 10 * token;

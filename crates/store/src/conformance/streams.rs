@@ -179,7 +179,7 @@ pub async fn scoped_suppressions_are_listed_renewed_and_removed(store: &Shared) 
     let renewed = ScopedSuppression { note: None, expires_at: Some(at(1_000)), ..whole };
     suppress(store, vec![renewed.clone()]).await;
     assert_eq!(store.scoped_suppression(&renewed.scope).await.unwrap(), Some(renewed.clone()));
-    let remove = |scope: &SuppressionScope| DirectoryChange::UnsuppressScoped(vec![scope.clone()]);
+    let remove = |scope: &SuppressionScope| DirectoryChange::UnsuppressScoped(vec![scope.clone()], at(0));
     assert_eq!(direct(store, remove(&list[0].scope)).await, ChangeResult::Done);
     assert_eq!(direct(store, remove(&list[0].scope)).await, ChangeResult::Missing);
     assert_eq!(direct(store, DirectoryChange::Forget(at(1_000))).await, ChangeResult::Done);

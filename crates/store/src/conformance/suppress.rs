@@ -87,7 +87,7 @@ pub async fn a_suppression_that_was_kept_with_u_labels_holds(store: &Shared) {
     let ascii = "gone@xn--exmple-cua.org";
     let found = store.suppression(&tenant(), ascii).await.unwrap();
     assert_eq!(found.map(|one| one.address).as_deref(), Some("gone@exämple.org"));
-    let removed = DirectoryChange::Unsuppress(tenant(), vec![ascii.to_owned()]);
+    let removed = DirectoryChange::Unsuppress(tenant(), vec![ascii.to_owned()], at(0));
     assert_eq!(direct(store, removed.clone()).await, ChangeResult::Done);
     assert_eq!(direct(store, removed).await, ChangeResult::Missing);
     assert_eq!(store.suppression(&tenant(), ascii).await.unwrap(), None);
@@ -172,8 +172,9 @@ pub async fn suppressions_are_removed_and_forgotten(store: &Shared) {
     old.expires_at = Some(at(1_000));
     let list = ["a@example.org", "b@example.org"].map(|address| suppression(TENANT, address));
     suppress(store, [vec![old.clone()], list.to_vec()].concat()).await;
-    let remove =
-        |of, address: &str| DirectoryChange::Unsuppress(of, vec![address.to_owned(), "x@y.z".to_owned()]);
+    let remove = |of, address: &str| {
+        DirectoryChange::Unsuppress(of, vec![address.to_owned(), "x@y.z".to_owned()], at(0))
+    };
     assert_eq!(direct(store, remove(other_tenant(), "a@example.org")).await, ChangeResult::Missing);
     assert_eq!(direct(store, remove(tenant(), "a@example.org")).await, ChangeResult::Done);
     assert_eq!(direct(store, remove(tenant(), "a@example.org")).await, ChangeResult::Missing);

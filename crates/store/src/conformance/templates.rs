@@ -24,6 +24,8 @@ fn version(tenant: &str, named: &str, version: i64) -> Template {
         mjml: None,
         description: None,
         sample: None,
+        layout: None,
+        inline_css: false,
         created_at: at(version),
     }
 }
@@ -51,6 +53,8 @@ pub async fn a_template_reads_back_whole(store: &Shared) {
         mjml: Some("<mjml></mjml>".repeat(10_000)),
         description: Some("Willkommen".to_owned()),
         sample: Some(r#"{"name":"Ada"}"#.to_owned()),
+        layout: Some(name("base")),
+        inline_css: true,
         ..version(TENANT, "welcome", 1)
     };
     assert_eq!(create(store, whole.clone()).await, ChangeResult::Done);

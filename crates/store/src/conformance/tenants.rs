@@ -37,6 +37,7 @@ fn remote(url: &str) -> RemoteService {
 fn whole(id: &str) -> Tenant {
     let mut tenant = Tenant::new(id.parse().unwrap(), "Initech — Größe 📬", at(1));
     tenant.settings = TenantSettings {
+        locale: Some("de-AT".parse().unwrap()),
         weight: 250,
         content: ContentLimits {
             subject_chars: Some(80),
@@ -275,6 +276,8 @@ pub async fn a_purge_takes_what_content_is_made_with(store: &Shared) {
                 mjml: None,
                 description: None,
                 sample: None,
+                layout: None,
+                inline_css: false,
                 created_at: at(0),
             };
             assert_eq!(direct(store, DirectoryChange::CreateTemplate(template)).await, ChangeResult::Done);

@@ -4,7 +4,7 @@
 //! setting `live` to NULL, which no unique index compares.
 
 use postway_domain::{
-    EmailAddress, KnownRecipient, PersonalDigest, RecipientId, RecipientKey, TenantId, Time,
+    EmailAddress, KnownRecipient, MailLocale, PersonalDigest, RecipientId, RecipientKey, TenantId, Time,
     secret::SealedSecret,
 };
 
@@ -21,7 +21,7 @@ macro_rules! select {
     ($from:literal, $which:literal) => {
         concat!(
             "SELECT tenant, id, external_id, name, address, personal_number, personal_digest, personal_masked, \
-             version, created_at, updated_at, deleted_at FROM ",
+             version, created_at, updated_at, deleted_at, locale FROM ",
             $from,
             " WHERE tenant = ? AND ",
             $which
@@ -31,10 +31,10 @@ macro_rules! select {
 
 const CREATE: SqlText = SqlText::or_mysql(
     "INSERT INTO known_recipient (tenant, id, external_id, live, name, address, personal_number, personal_digest, \
-     personal_masked, version, created_at, updated_at, deleted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
+     personal_masked, version, created_at, updated_at, deleted_at, locale) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
      ON CONFLICT DO NOTHING",
     "INSERT INTO known_recipient (tenant, id, external_id, live, name, address, personal_number, personal_digest, \
-     personal_masked, version, created_at, updated_at, deleted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+     personal_masked, version, created_at, updated_at, deleted_at, locale) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 );
 const RESERVE: SqlText = SqlText::or_mysql(
     "INSERT INTO known_recipient (tenant, id, external_id, live, address, version, created_at, updated_at) \
@@ -47,7 +47,7 @@ const HOLDER: SqlText =
     SqlText::same("SELECT id FROM known_recipient WHERE tenant = ? AND external_id = ? AND live = 1");
 const UPDATE: SqlText = SqlText::same(
     "UPDATE known_recipient SET external_id = ?, name = ?, address = ?, personal_number = ?, personal_digest = ?, \
-     personal_masked = ?, version = ?, updated_at = ? WHERE tenant = ? AND id = ? AND version = ? AND live = 1",
+     personal_masked = ?, version = ?, updated_at = ?, locale = ? WHERE tenant = ? AND id = ? AND version = ? AND live = 1",
 );
 // Personal numbers cannot be requested any more; the ones stored earlier are still shown.
 const DELETE: SqlText = SqlText::same(
@@ -117,6 +117,7 @@ pub(crate) async fn create(
         recipient.created_at,
         recipient.updated_at,
         recipient.deleted_at,
+        recipient.locale.as_ref().map(MailLocale::as_str),
     ];
     session.insert(CREATE, values).await.map(is_new)
 }
@@ -140,6 +141,7 @@ pub(crate) async fn update(
         recipient.personal_number_masked.as_deref(),
         recipient.version,
         recipient.updated_at,
+        recipient.locale.as_ref().map(MailLocale::as_str),
         recipient.tenant.as_str(),
         recipient.id.as_bytes(),
         expected,
@@ -264,5 +266,6 @@ fn read(row: &Row) -> Result<KnownRecipient, StoreError> {
         created_at: row.time(9)?,
         updated_at: row.time(10)?,
         deleted_at: row.opt_time(11)?,
+        locale: row.opt_parsed(12)?,
     })
 }

@@ -17,17 +17,17 @@ macro_rules! select {
         SqlText::same(concat!(
             $before,
             "SELECT t.tenant, t.name, t.version, t.subject, t.html, t.text, t.mjml, t.description, t.sample, \
-             t.created_at FROM ",
+             t.created_at, t.layout, t.inline_css FROM ",
             $from
         ))
     };
 }
 
 const CREATE: SqlText = SqlText::or_mysql(
-    "INSERT INTO template (tenant, name, version, subject, html, text, mjml, description, sample, created_at) \
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-    "INSERT INTO template (tenant, name, version, subject, html, text, mjml, description, sample, created_at) \
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO template (tenant, name, version, subject, html, text, mjml, description, sample, created_at, \
+     layout, inline_css) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    "INSERT INTO template (tenant, name, version, subject, html, text, mjml, description, sample, created_at, \
+     layout, inline_css) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 );
 const IS_THERE: SqlText =
     SqlText::same("SELECT version FROM template WHERE tenant = ? AND name = ? AND version = ?");
@@ -83,6 +83,8 @@ pub(crate) async fn create(
         template.description.as_deref(),
         template.sample.as_deref(),
         template.created_at,
+        template.layout.as_ref().map(TemplateName::as_str),
+        i64::from(template.inline_css),
     ];
     let created = session.insert(CREATE, values).await.map(is_new)?;
     if created == ChangeResult::Done && version > Template::VERSIONS_MAX {
@@ -168,5 +170,7 @@ fn read(row: &Row) -> Result<Template, StoreError> {
         description: text(7)?,
         sample: text(8)?,
         created_at: row.time(9)?,
+        layout: row.opt_parsed(10)?,
+        inline_css: row.int(11)? != 0,
     })
 }

@@ -10,10 +10,11 @@ use crate::{
     content::{dkim_keys, links, recipients, templates},
     error::StoreError,
     inbound,
+    journal::suppression_changes,
     queue::{clock_rollback, rate_limit, transaction::CommitEffects},
     record::{AccountKey, ChangeResult, DirectoryChange},
     reporting,
-    retention::tenant_purge,
+    retention::{message_parts, tenant_purge},
     sql::SqlSession,
 };
 
@@ -69,12 +70,26 @@ pub(crate) async fn change(
         DirectoryChange::EndUserSessions(user) => user_sessions::end_of_user(session, *user).await?,
         DirectoryChange::Suspend(suspension) => suspensions::suspend(session, suspension).await?,
         DirectoryChange::Activate(tenant, scope) => suspensions::activate(session, tenant, scope).await?,
-        DirectoryChange::Suppress(list) => suppressions::add(session, list).await?,
-        DirectoryChange::Unsuppress(tenant, addresses) => {
-            suppressions::remove(session, tenant, addresses).await?
+        DirectoryChange::Suppress(list) => {
+            let begun = suppressions::add(session, list).await?;
+            suppression_changes::write(session, &mut after.journal, &begun).await?;
+            ChangeResult::Done
         }
-        DirectoryChange::SuppressScoped(list) => scoped_suppressions::add(session, list).await?,
-        DirectoryChange::UnsuppressScoped(scopes) => scoped_suppressions::remove(session, scopes).await?,
+        DirectoryChange::Unsuppress(tenant, addresses, at) => {
+            let (removed, ended) = suppressions::remove(session, tenant, addresses, *at).await?;
+            suppression_changes::write(session, &mut after.journal, &ended).await?;
+            removed
+        }
+        DirectoryChange::SuppressScoped(list) => {
+            let begun = scoped_suppressions::add(session, list).await?;
+            suppression_changes::write(session, &mut after.journal, &begun).await?;
+            ChangeResult::Done
+        }
+        DirectoryChange::UnsuppressScoped(scopes, at) => {
+            let (removed, ended) = scoped_suppressions::remove(session, scopes, *at).await?;
+            suppression_changes::write(session, &mut after.journal, &ended).await?;
+            removed
+        }
         DirectoryChange::CreateStream(stream) => streams::create(session, stream).await?,
         DirectoryChange::UpdateStream(stream, expected) => {
             streams::update(session, stream, *expected).await?
@@ -144,8 +159,11 @@ pub(crate) async fn change(
         DirectoryChange::Forget(now) => {
             reporting::forget(session).await?;
             inbound::forget(session).await?;
-            suppressions::forget(session, *now).await?;
-            scoped_suppressions::forget(session, *now).await?;
+            let mut ended = suppressions::forget(session, *now).await?;
+            ended.extend(scoped_suppressions::forget(session, *now).await?);
+            suppression_changes::write(session, &mut after.journal, &ended).await?;
+            let old = suppression_changes::old(session, *now).await?;
+            message_parts::remove_suppression_changes(session, &old).await?;
             sessions::forget(session, *now).await?;
             bulk_actions::forget(session, *now).await?;
             inbound::domain_reports::forget(session, *now).await?;

@@ -11,8 +11,8 @@ use super::{append_events::MessageHistories, claim::ids, receipts};
 use crate::{
     admin,
     error::StoreError,
-    journal::EventJournal,
-    record::{FindingOrigin, MessageFinding, NewReceipt, SuppressionRecord},
+    journal::{EventJournal, suppression_changes},
+    record::{FindingOrigin, MessageFinding, NewReceipt, SuppressionOrigin, SuppressionRecord},
     sql::{
         SqlSession,
         decode::coded,
@@ -152,7 +152,8 @@ pub(crate) async fn write(
     }
     histories.write(session).await?;
     show(session, effects.outcomes).await?;
-    admin::suppress_reported(session, effects.suppressions).await?;
+    let begun = admin::suppress_reported(session, effects.suppressions, SuppressionOrigin::Report).await?;
+    suppression_changes::write(session, journal, &begun).await?;
     receipts::insert(session, &effects.receipts).await?;
     receipts::end_waiting(session, effects.answered.into_iter().collect()).await
 }

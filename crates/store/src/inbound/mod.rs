@@ -35,7 +35,7 @@ pub(crate) use message_lookup::accepted_at;
 pub(crate) use receipts::begin_waiting;
 pub(crate) use register::check;
 pub(crate) use removal::tenant_slice;
-pub(crate) use settle::{NextMailState, add_tags, no_lane};
+pub(crate) use settle::{NextMailState, add_tags};
 pub(crate) use turns::RouteTurns;
 
 use crate::{

@@ -9,8 +9,8 @@ use super::append_events::MessageHistories;
 use crate::{
     admin,
     error::StoreError,
-    journal::EventJournal,
-    record::{ChangeResult, ReaderDecision, SuppressionReason},
+    journal::{EventJournal, suppression_changes},
+    record::{ChangeResult, ReaderDecision, SuppressionListChange, SuppressionOrigin, SuppressionReason},
     sql::SqlSession,
 };
 
@@ -40,5 +40,11 @@ pub(crate) async fn write(
         histories.add(journal, decision.message, decision.at, kind, Some(decision.data()));
         histories.write(session).await?;
     }
+    let suppression = decision.suppression();
+    let change = match decision.leaves {
+        true => SuppressionListChange::begin_scoped(&suppression, SuppressionOrigin::Reader),
+        false => SuppressionListChange::end_scoped(&suppression, SuppressionOrigin::Reader, decision.at),
+    };
+    suppression_changes::write(session, journal, change.as_slice()).await?;
     Ok(ChangeResult::Done)
 }

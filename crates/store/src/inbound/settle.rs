@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use postway_domain::{EventKind, InboundState, LaneId, MessageState, MessageUid, TenantId, Time, id::RuleId};
+use postway_domain::{EventKind, InboundState, MessageState, MessageUid, TenantId, Time, id::RuleId};
 
 use super::{
     claim::ids,
@@ -199,15 +199,14 @@ async fn tell(
         let Some(data) = &one.received else { continue };
         row.event_seq += 1;
         let (uid, seq, at, kind) = (one.uid, row.event_seq, one.at, EventKind::Received);
-        journal.note(&row.tenant, no_lane(), AppendedEvent { uid, seq, at, kind, to: MessageState::Sent });
+        journal.note(
+            &row.tenant,
+            journal::suppression_changes::no_lane(),
+            AppendedEvent { uid, seq, at, kind, to: MessageState::Sent },
+        );
         events.push((uid, seq, at, NewEvent { kind, data: Some(data.clone()) }));
     }
     journal::history::insert_events(session, &events).await
-}
-
-/// The lane id of inbound mail in the journal.
-pub(crate) fn no_lane() -> LaneId {
-    LaneId::from_bytes([0; 16])
 }
 
 async fn write(

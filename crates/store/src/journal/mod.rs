@@ -10,6 +10,7 @@ mod changes;
 pub(crate) mod event_row;
 pub(crate) mod history;
 mod page;
+pub(crate) mod suppression_changes;
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,10 @@
 //! notification for each event and subscriber from the pages, and counts hours, each page once.
 
 use async_trait::async_trait;
-use postway_domain::{Lane, MessageEvent, MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
+use postway_domain::{
+    Lane, MessageEvent, MessageUid, Subscriber, TenantId, Time,
+    id::{StreamId, SubscriberId},
+};
 
 use crate::{
     error::StoreError,
@@ -13,7 +16,7 @@ use crate::{
         BegunCall, DeliveryPage, DueSubscriber, ErasureCounts, ExpungeRequest, ExpungeSlice, FeedEvent,
         FeedPosition, LaneUpkeep, MessageOutcomes, MessageTombstone, NotificationKey, NotificationResult,
         NotificationState, NotificationView, OldestMail, ReportRequest, ReportState, ResendPage,
-        ResendRequest, StatisticsRow, ToNotify,
+        ResendRequest, StatisticsRow, StreamStatisticsRow, ToNotify,
     },
 };
 
@@ -194,4 +197,17 @@ pub trait RetentionStore: Send + Sync {
         since: Time,
         until: Time,
     ) -> Result<Vec<StatisticsRow>, StoreError>;
+
+    /// The hourly counters of a stream, from `since` until before `until`.
+    async fn stream_statistics(
+        &self,
+        tenant: &TenantId,
+        stream: &StreamId,
+        since: Time,
+        until: Time,
+    ) -> Result<Vec<StreamStatisticsRow>, StoreError>;
+
+    /// The counters since then of the streams that sent most, the busiest first; `hour` is `since`. Of very
+    /// many hours only the newest count.
+    async fn busiest_streams(&self, since: Time, limit: u32) -> Result<Vec<StreamStatisticsRow>, StoreError>;
 }

@@ -7,7 +7,8 @@ use super::{preparation, transaction::WriteTransaction};
 use crate::{
     admin::{self, BulkProgress, bulk_actions},
     error::StoreError,
-    record::{BulkStep, MessageChange},
+    journal::suppression_changes,
+    record::{BulkStep, MessageChange, SuppressionOrigin},
 };
 
 /// Does a slice inside the transaction under way, and says which of its changes were applied; `None` if the
@@ -27,8 +28,11 @@ pub(crate) async fn advance(
     let written: Vec<&MessageChange> = of(true).map(|(change, _)| *change).collect();
     let missed: Vec<MessageUid> = of(false).map(|(change, _)| change.uid).collect();
     preparation::settle(engine, &written).await?;
-    let session = &mut *engine.session()?;
-    admin::suppress_reported(session, step.suppressed.clone()).await?;
+    let mut journal = std::mem::take(&mut engine.after().journal);
+    let mut session = engine.session()?;
+    let begun =
+        admin::suppress_reported(&mut *session, step.suppressed.clone(), SuppressionOrigin::Operator).await?;
+    suppression_changes::write(&mut *session, &mut journal, &begun).await?;
     let (again, left) = if step.tries_again { (missed, 0) } else { (Vec::new(), missed.len() as i64) };
     let is_finished = step.ends.is_some() && again.is_empty();
     let progress = BulkProgress {
@@ -39,9 +43,11 @@ pub(crate) async fn advance(
         is_finished,
         at: *at,
     };
-    bulk_actions::advance(session, tenant, *id, &progress).await?;
+    bulk_actions::advance(&mut *session, tenant, *id, &progress).await?;
     if let Some(entry) = step.ends.as_ref().filter(|_| is_finished) {
-        admin::record_audit(session, entry).await?;
+        admin::record_audit(&mut *session, entry).await?;
     }
+    drop(session);
+    engine.after().journal = journal;
     Ok(Some(applied))
 }

@@ -100,11 +100,11 @@ pub enum DirectoryChange {
     /// Adds addresses to a suppression list, or renews their entries.
     Suppress(Vec<SuppressionRecord>),
     /// Removes addresses from a tenant's suppression list.
-    Unsuppress(TenantId, Vec<String>),
+    Unsuppress(TenantId, Vec<String>, Time),
     /// Adds suppressions of streams, patterns or the whole installation, or renews them.
     SuppressScoped(Vec<ScopedSuppression>),
     /// Removes scoped suppressions.
-    UnsuppressScoped(Vec<SuppressionScope>),
+    UnsuppressScoped(Vec<SuppressionScope>, Time),
     /// Creates a stream; `Exists` if its id is taken.
     CreateStream(MailStream),
     /// Replaces a stream if its stored version is this one.
@@ -399,6 +399,11 @@ pub struct SuppressionRecord {
 }
 
 impl SuppressionRecord {
+    /// Whether it holds at this time.
+    pub(crate) fn holds_at(&self, at: Time) -> bool {
+        self.expires_at.is_none_or(|ends| ends > at)
+    }
+
     /// Whether a suppression that a report asks for replaces this one. It must last as long or longer: weaker
     /// evidence never shortens what stronger evidence, or a person, has set.
     pub(crate) fn yields_to(&self, reported: &Self) -> bool {

@@ -18,6 +18,7 @@ mod people;
 mod prepare;
 mod report;
 mod stream;
+mod suppression_change;
 mod view;
 
 pub(crate) use accept::foreign_id_label;
@@ -67,7 +68,11 @@ pub use report::{
     NotificationResult, NotificationState, NotificationView, OldestMail, ReportRequest, ReportState,
     ResendPage, ResendRequest, StatisticsRow, ToNotify,
 };
-pub use stream::{ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionScope};
+pub use stream::{
+    ReaderDecision, ScopeFilter, ScopedSuppression, StreamCounts, StreamStatisticsRow, SuppressionScope,
+};
+pub(crate) use suppression_change::SuppressionListChange;
+pub use suppression_change::SuppressionOrigin;
 pub use view::{
     AttemptDialogue, AttemptView, BlockedLanes, BodyLocation, MessageBrief, MessageCount, MessageFilter,
     MessageKey, MessagePage, MessageRecord, MessageSummary, QueueStats, RecipientRecord, SendingRate,

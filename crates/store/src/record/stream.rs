@@ -1,5 +1,7 @@
 //! Streams, and suppressions with a narrower or wider scope than a tenant's list.
 
+use std::collections::BTreeMap;
+
 use postway_domain::{MessageUid, TenantId, Time, id::StreamId};
 
 use super::directory::SuppressionReason;
@@ -28,6 +30,90 @@ pub struct ScopedSuppression {
     pub created_at: Time,
     /// When it ends; `None` if it never does.
     pub expires_at: Option<Time>,
+}
+
+impl ScopedSuppression {
+    /// Whether it holds at this time.
+    pub(crate) fn holds_at(&self, at: Time) -> bool {
+        self.expires_at.is_none_or(|ends| ends > at)
+    }
+}
+
+/// What became of a stream's mail in one hour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamCounts {
+    /// Messages accepted.
+    pub accepted: i64,
+    /// Messages sent.
+    pub sent: i64,
+    /// Messages failed.
+    pub failed: i64,
+    /// Messages not sent because of the suppression lists.
+    pub suppressed: i64,
+    /// Reports of delivery.
+    pub delivered: i64,
+    /// Bounces.
+    pub bounced: i64,
+    /// Complaints.
+    pub complained: i64,
+    /// Readers who left.
+    pub unsubscribed: i64,
+    /// Readers who came back.
+    pub resubscribed: i64,
+}
+
+/// The counters of one stream in one hour.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamStatisticsRow {
+    /// When the hour began.
+    pub hour: Time,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The stream.
+    pub stream: StreamId,
+    /// The counters.
+    pub counts: StreamCounts,
+}
+
+impl StreamCounts {
+    /// Adds the counters of another hour.
+    pub fn add(&mut self, other: &Self) {
+        let Self {
+            accepted,
+            sent,
+            failed,
+            suppressed,
+            delivered,
+            bounced,
+            complained,
+            unsubscribed,
+            resubscribed,
+        } = *other;
+        self.accepted += accepted;
+        self.sent += sent;
+        self.failed += failed;
+        self.suppressed += suppressed;
+        self.delivered += delivered;
+        self.bounced += bounced;
+        self.complained += complained;
+        self.unsubscribed += unsubscribed;
+        self.resubscribed += resubscribed;
+    }
+}
+
+impl StreamStatisticsRow {
+    /// Sums the hours of each stream, and keeps those that sent most.
+    pub(crate) fn busiest(rows: Vec<Self>, since: Time, limit: u32) -> Vec<Self> {
+        let mut sums: BTreeMap<(TenantId, StreamId), StreamCounts> = BTreeMap::new();
+        for row in rows {
+            sums.entry((row.tenant, row.stream)).or_default().add(&row.counts);
+        }
+        let summed = |((tenant, stream), counts)| Self { hour: since, tenant, stream, counts };
+        let mut busiest: Vec<Self> = sums.into_iter().map(summed).collect();
+        busiest.sort_by_key(|row| std::cmp::Reverse(row.counts.sent));
+        busiest.truncate(limit as usize);
+        busiest
+    }
 }
 
 /// A filter for scoped suppressions.

@@ -14,7 +14,7 @@ use postway_domain::{
     subscriber::{EventFilter, event_name},
 };
 
-use super::{hourly_counts, rates};
+use super::{hourly_counts, rates, stream_counts};
 use crate::{
     error::StoreError,
     journal::{self, EventDetail, JournalEntry, JournalPage},
@@ -120,6 +120,8 @@ pub fn hears_of(kind: SubscriberKind, event: EventKind, is_end: bool) -> bool {
         | EventKind::Received
         | EventKind::Unsubscribed
         | EventKind::Resubscribed
+        | EventKind::SuppressionCreated
+        | EventKind::SuppressionDeleted
         | EventKind::Opened | EventKind::Clicked | EventKind::Replied => false,
     };
     kind.form().is_some() || is_outcome
@@ -171,7 +173,9 @@ pub(crate) async fn fan_out(session: &mut dyn SqlSession, now: Time, limit: u32)
         journal::note_part(session, page, entries).await?;
     }
     if let Some((last, ..)) = counted.last() {
-        hourly_counts::write(session, counted).await?;
+        let lanes = hourly_counts::lanes_of(session, counted).await?;
+        hourly_counts::write(session, counted, &lanes).await?;
+        stream_counts::write(session, counted, &lanes).await?;
         rates::write(session, counted).await?;
         journal::advance(session, journal::FAN_OUT, *last).await?;
     }

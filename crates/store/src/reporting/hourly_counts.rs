@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use postway_domain::{AccountId, EventKind, LaneId, TenantId, Time};
+use postway_domain::{AccountId, EventKind, LaneId, TenantId, Time, id::BatchCode};
 
 use crate::{
     error::StoreError,
@@ -17,7 +17,7 @@ use crate::{
 
 const HOUR_MS: i64 = 60 * 60 * 1_000;
 
-static LANES: MultiRow = MultiRow::new("SELECT id, account FROM lane WHERE id IN (", 1, ")").wide();
+static LANES: MultiRow = MultiRow::new("SELECT id, account, batch FROM lane WHERE id IN (", 1, ")").wide();
 
 macro_rules! statistic {
     ($end:literal) => {
@@ -83,25 +83,41 @@ pub(crate) fn count(counts: &mut HourlyCounts, entry: &JournalEntry, at: Time) {
     *counter += 1;
 }
 
+/// The part of a lane by which its events are counted.
+pub(crate) struct CountedLane {
+    pub account: AccountId,
+    pub batch: Option<BatchCode>,
+}
+
+/// The lanes of these pages.
+pub(crate) async fn lanes_of(
+    session: &mut dyn SqlSession,
+    pages: &[(i64, TenantId, JournalPage)],
+) -> Result<HashMap<LaneId, CountedLane>, StoreError> {
+    let lanes: BTreeSet<LaneId> = pages.iter().flat_map(|(.., page)| page.lanes.iter().copied()).collect();
+    let lanes: Vec<LaneId> = lanes.into_iter().collect();
+    let mut found = HashMap::with_capacity(lanes.len());
+    for (sql, run) in LANES.runs(&lanes) {
+        let ids = run.iter().map(|lane| Value::from(lane.as_bytes())).collect();
+        for row in session.rows(sql.into(), ids).await? {
+            let lane = CountedLane { account: row.parsed(1)?, batch: row.opt_parsed(2)? };
+            found.insert(LaneId::from_bytes(row.id16(0)?), lane);
+        }
+    }
+    Ok(found)
+}
+
 /// Adds the events of these pages to their hours.
 pub(crate) async fn write(
     session: &mut dyn SqlSession,
     pages: &[(i64, TenantId, JournalPage)],
+    lanes: &HashMap<LaneId, CountedLane>,
 ) -> Result<(), StoreError> {
-    let lanes: BTreeSet<LaneId> = pages.iter().flat_map(|(.., page)| page.lanes.iter().copied()).collect();
-    let lanes: Vec<LaneId> = lanes.into_iter().collect();
-    let mut accounts: HashMap<LaneId, AccountId> = HashMap::with_capacity(lanes.len());
-    for (sql, run) in LANES.runs(&lanes) {
-        let ids = run.iter().map(|lane| Value::from(lane.as_bytes())).collect();
-        for row in session.rows(sql.into(), ids).await? {
-            accounts.insert(LaneId::from_bytes(row.id16(0)?), row.parsed(1)?);
-        }
-    }
     let mut hours: BTreeMap<(&TenantId, Time, &AccountId), HourlyCounts> = BTreeMap::new();
     for (_, tenant, page) in pages {
         for entry in &page.entries {
-            if let Some(account) = accounts.get(&page.lanes[usize::from(entry.lane)]) {
-                count(hours.entry((tenant, hour_of(page.at), account)).or_default(), entry, page.at);
+            if let Some(lane) = lanes.get(&page.lanes[usize::from(entry.lane)]) {
+                count(hours.entry((tenant, hour_of(page.at), &lane.account)).or_default(), entry, page.at);
             }
         }
     }

@@ -17,6 +17,7 @@ pub(crate) mod query_plans;
 pub(crate) mod rates;
 pub(crate) mod resend;
 pub(crate) mod settle;
+pub(crate) mod stream_counts;
 pub(crate) mod subscribers;
 
 use postway_domain::{Incarnation, MessageUid, Time};
@@ -34,6 +35,7 @@ pub(crate) use resend::WAITING;
 #[cfg(test)]
 pub(crate) use settle::LEASED;
 pub(crate) use settle::{next_due, next_state, settle};
+pub(crate) use stream_counts::count as count_stream;
 pub(crate) use subscribers::{OWN, create, delete, forget, keep_own, own_of, quiet, update};
 
 use crate::{
@@ -154,6 +156,7 @@ pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
         feed::statements(),
         journal::history::statements(),
         hourly_counts::statements(),
+        stream_counts::statements(),
         notifications::statements(),
         rates::statements(),
         resend::statements(),

@@ -14,16 +14,21 @@ use postway_domain::{EmailAddress, MessageUid, TenantId, Time};
 use super::{
     delivery_state,
     expunge::{RemovedMessage, lock_unchanged, remove, write_tombstones},
+    message_parts::remove_suppression_changes,
     redact::{ERASED_ADDRESS, without},
     rules::{FanOutBacklog, TRACE_LASTS},
     scan::SeenMessage,
 };
 use crate::{
     error::StoreError,
+    journal::suppression_changes,
     queue::transaction::WriteTransaction,
     record::{ErasureCounts, MessageTombstone},
     sql::{SqlSession, SqlText, Value, multi_row::MultiRow, values},
 };
+
+/// The most events about the address's suppression that are removed at once.
+const CHANGES_MAX: u32 = 1_000;
 
 /// The messages to an address, and whether they are final.
 macro_rules! with_address {
@@ -181,6 +186,15 @@ pub(crate) async fn count_waiting(
     rows.first().map_or(Ok(0), |row| row.int(0))
 }
 
+/// Whether there are events about the suppression of this address.
+pub(crate) async fn is_in_suppression_changes(
+    session: &mut dyn SqlSession,
+    tenant: &TenantId,
+    address: &str,
+) -> Result<bool, StoreError> {
+    Ok(!suppression_changes::of_address(session, tenant, address, 1).await?.is_empty())
+}
+
 /// Erases an address from the messages that have not changed since they were seen.
 pub(crate) async fn erase(
     engine: &mut impl WriteTransaction,
@@ -210,6 +224,8 @@ pub(crate) async fn erase(
         expires_at: now.plus(TRACE_LASTS),
     });
     write_tombstones(&mut *session, &traces.collect::<Vec<_>>()).await?;
+    let changes = suppression_changes::of_address(&mut *session, tenant, address, CHANGES_MAX).await?;
+    remove_suppression_changes(&mut *session, &changes).await?;
     drop(session);
     remove(engine, &alone, now).await?;
     Ok(ErasureCounts { removed: alone.len() as i64, redacted: among.len() as i64, waiting: 0 })

@@ -22,7 +22,22 @@ static PARTS: [MultiRow; 11] = [
 
 #[cfg(test)]
 pub(crate) fn multi() -> Vec<&'static MultiRow> {
-    PARTS.iter().collect()
+    PARTS.iter().chain([&SUPPRESSION_CHANGES]).collect()
+}
+
+static SUPPRESSION_CHANGES: MultiRow =
+    MultiRow::new("DELETE FROM suppression_change WHERE uid IN (", 1, ")").wide();
+
+/// Removes changes of suppression lists, with their events and notifications.
+pub(crate) async fn remove_suppression_changes(
+    session: &mut dyn SqlSession,
+    uids: &[[u8; 16]],
+) -> Result<(), StoreError> {
+    remove_parts(session, uids).await?;
+    for (sql, run) in SUPPRESSION_CHANGES.runs(uids) {
+        session.execute(sql.into(), run.iter().map(Value::from).collect()).await?;
+    }
+    Ok(())
 }
 
 /// Removes messages with all rows that have their ids. Keys and tags are found in other ways, and blobs are

@@ -141,8 +141,14 @@ fn account_of(lane: &Lane) -> AccountKey {
 /// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
 pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
-    let listed =
-        [erase::STATEMENTS, statistics::STATEMENTS, delivery_state::STATEMENTS, traces::STATEMENTS].concat();
+    let listed = [
+        erase::STATEMENTS,
+        statistics::STATEMENTS,
+        delivery_state::STATEMENTS,
+        traces::STATEMENTS,
+        crate::journal::suppression_changes::STATEMENTS,
+    ]
+    .concat();
     let multi = [erase::multi(), message_parts::multi(), delivery_state::multi(), traces::multi()].concat();
     let multi = multi.into_iter().map(|multi| multi.sample().into()).collect();
     [scan::statements(), inbound_mail::statements(), listed, expunge::statements(), multi].concat()

@@ -5,8 +5,9 @@ use postway_domain::TenantId;
 use crate::{
     error::StoreError,
     inbound,
+    journal::suppression_changes,
     record::ChangeResult,
-    retention::remove_parts,
+    retention::{message_parts::remove_suppression_changes, remove_parts},
     sql::{Row, SqlSession, SqlText, Value, multi_row::MultiRow, values},
 };
 
@@ -15,7 +16,7 @@ const IS_DELETED: SqlText = SqlText::same("SELECT id FROM tenant WHERE id = ? AN
 static KEYS: MultiRow = MultiRow::new("DELETE FROM dedup WHERE uid IN (", 1, ")");
 /// Tables that may have as many rows as there are messages and are found by tenant only: the statement that
 /// selects a slice, and the deletion, which takes the last selected column as a list, after the others.
-static OF_TENANT_MANY: [(SqlText, MultiRow); 14] = [
+static OF_TENANT_MANY: [(SqlText, MultiRow); 15] = [
     (
         SqlText::same("SELECT tag, uid FROM tag WHERE tenant = ? ORDER BY tag, uid LIMIT ?"),
         MultiRow::new("DELETE FROM tag WHERE tenant = ? AND tag = ? AND uid IN (", 1, ")"),
@@ -60,6 +61,12 @@ static OF_TENANT_MANY: [(SqlText, MultiRow); 14] = [
     (
         SqlText::same("SELECT account, hour FROM statistic WHERE tenant = ? ORDER BY account, hour LIMIT ?"),
         MultiRow::new("DELETE FROM statistic WHERE tenant = ? AND account = ? AND hour IN (", 1, ")"),
+    ),
+    (
+        SqlText::same(
+            "SELECT stream, hour FROM stream_statistic WHERE tenant = ? ORDER BY stream, hour LIMIT ?",
+        ),
+        MultiRow::new("DELETE FROM stream_statistic WHERE tenant = ? AND stream = ? AND hour IN (", 1, ")"),
     ),
     (
         SqlText::same(
@@ -138,6 +145,11 @@ pub(crate) async fn purge(
     }
     remove_parts(session, &uids).await?;
     if !uids.is_empty() || inbound::tenant_slice(session, tenant.as_str(), limit).await? > 0 {
+        return Ok(ChangeResult::Done);
+    }
+    let changes = suppression_changes::of_tenant(session, tenant, limit).await?;
+    if !changes.is_empty() {
+        remove_suppression_changes(session, &changes).await?;
         return Ok(ChangeResult::Done);
     }
     for (slice, delete) in &OF_TENANT_MANY {

@@ -1,7 +1,7 @@
 //! [`RetentionStore`] over SQL.
 
 use async_trait::async_trait;
-use postway_domain::{Lane, MessageUid, TenantId, Time};
+use postway_domain::{Lane, MessageUid, TenantId, Time, id::StreamId};
 
 use super::SqlStore;
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
     queue::lane_upkeep,
     record::{
         ErasureCounts, ExpungeRequest, ExpungeSlice, LaneUpkeep, MessageTombstone, OldestMail, StatisticsRow,
+        StreamStatisticsRow,
     },
     retention::{RetainJob, SLICE_MAX, delivery_state, erase, inbound_mail, scan, statistics, traces},
 };
@@ -72,10 +73,11 @@ impl<T: SqlStore> RetentionStore for T {
         let room = limit as usize - seen.len().min(limit as usize);
         let (mails, mails_waiting) =
             inbound_mail::find_named(&mut *session, tenant, address, &backlog, room).await?;
+        let is_suppressed = erase::is_in_suppression_changes(&mut *session, tenant, address).await?;
         drop(session);
         let found = (seen.len() + mails.len()) as i64;
         let mut erased = ErasureCounts::default();
-        if found > 0 {
+        if found > 0 || is_suppressed {
             let job = RetainJob::Erase(tenant.clone(), address.to_owned(), now, seen, mails);
             erased = self.writers().retain(job).await?;
         }
@@ -122,5 +124,19 @@ impl<T: SqlStore> RetentionStore for T {
         until: Time,
     ) -> Result<Vec<StatisticsRow>, StoreError> {
         statistics::list(&mut *self.reader().await?, tenant, since, until).await
+    }
+
+    async fn stream_statistics(
+        &self,
+        tenant: &TenantId,
+        stream: &StreamId,
+        since: Time,
+        until: Time,
+    ) -> Result<Vec<StreamStatisticsRow>, StoreError> {
+        statistics::list_of_stream(&mut *self.reader().await?, tenant, stream, since, until).await
+    }
+
+    async fn busiest_streams(&self, since: Time, limit: u32) -> Result<Vec<StreamStatisticsRow>, StoreError> {
+        statistics::busiest(&mut *self.reader().await?, since, limit).await
     }
 }

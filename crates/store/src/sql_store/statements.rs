@@ -50,7 +50,8 @@ pub(crate) fn statements() -> Vec<SqlText> {
     [
         listed.concat(),
         multi,
-        vec![suppressions::multi(), scoped_suppressions::multi(), accounts::multi()],
+        suppressions::multi().to_vec(),
+        vec![scoped_suppressions::multi(), accounts::multi()],
         blocked::statements(),
         clock_rollback::statements(),
         queue_stats::statements(),

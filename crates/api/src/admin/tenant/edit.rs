@@ -136,6 +136,7 @@ pub(super) fn read(
         daily_quota: fields.object("daily_quota", daily_quota).unwrap_or_default(),
         guard_content: fields.read("guard_content", FLAG).unwrap_or_default(),
         archive: fields.object("archive", archive),
+        locale: fields.parsed("locale"),
     };
     fields.finish("is not a field of a tenant");
     for (field, message) in settings.check() {

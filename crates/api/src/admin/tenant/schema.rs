@@ -94,6 +94,10 @@ pub(crate) struct TenantRequest {
     guard_content: Option<bool>,
     /// Where copies of what was sent go; nowhere when absent.
     archive: Option<ArchiveRequest>,
+    /// The language of its templates for mail that names none, or one that a template does not have: `de`,
+    /// `de-AT`, `zh-Hant`.
+    #[schema(example = "de")]
+    locale: Option<String>,
     /// With `PATCH`: change only if the tenant still has this version.
     version: Option<i64>,
 }

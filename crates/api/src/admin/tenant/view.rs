@@ -82,6 +82,9 @@ pub(crate) struct TenantView {
     guard_content: bool,
     /// Where copies of what was sent go; null for nowhere.
     archive: Option<ArchiveView>,
+    /// The language of its templates for mail that names none; null means templates without a language.
+    #[schema(value_type = Option<String>, example = "de")]
+    locale: Option<postway_domain::MailLocale>,
     /// Increases with each change.
     version: i64,
     /// When it was created.
@@ -251,6 +254,7 @@ impl TenantView {
             daily_quota: DailyQuotaView::from(settings.daily_quota),
             guard_content: settings.guard_content,
             archive: settings.archive.map(ArchiveView::from),
+            locale: settings.locale,
             version: tenant.version,
             created_at: tenant.created_at,
             updated_at: tenant.updated_at,

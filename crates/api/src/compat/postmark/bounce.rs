@@ -254,7 +254,7 @@ pub(super) async fn activate(
     let address = bounce.address.to_lowercase();
     let target = digest(&app.secret_key, tenant, &address);
     let entry = app.audit(&caller.actor, Some(tenant), "suppression.delete", target, &request_id, None);
-    let change = DirectoryChange::Unsuppress(tenant.clone(), vec![address]);
+    let change = DirectoryChange::Unsuppress(tenant.clone(), vec![address], app.clock.now());
     // If it is not on the list, or no longer, that is the requested result.
     app.store.change(change, Some(entry)).await?;
     Ok(Json(json!({"Message": "OK", "Bounce": bounce.shown(&app, tenant).await?})))

@@ -174,6 +174,11 @@ pub(super) fn message(json: &[u8], from_template: bool) -> Result<TranslatedMess
         Some(Err(fault)) => faults.push(fault),
         None => {}
     }
+    if from_template {
+        // As there, styles are inlined unless the call says otherwise.
+        let inline = fields.take("InlineCss");
+        ours.json("inline_css", inline.filter(|value| !is_blank(value)).map_or("true", RawValue::get));
+    }
     let template = if from_template { Some(template(&mut fields)) } else { None };
     let template = template.transpose().map_err(|fault| faults.push(fault)).unwrap_or_default();
     let translated = TranslatedMessage { ours, template, named };
@@ -376,7 +381,8 @@ mod tests {
         let message = json!({"Tag": " ", "MessageStream": "", "Metadata": [ ], "TemplateAlias": "", "TemplateId": 7,
             "TemplateModel": [], "Attachments": [{"Name": "a.txt", "Content": "", "ContentType": "", "ContentID": " "}]});
         let files = json!([{"filename": "a.txt", "content": ""}]);
-        assert_eq!(made(message, true), json!({"template": {"name": "7"}, "attachments": files}));
+        let expected = json!({"template": {"name": "7"}, "attachments": files, "inline_css": true});
+        assert_eq!(made(message, true), expected);
     }
 
     #[test]
@@ -388,6 +394,16 @@ mod tests {
         assert_eq!(by("TemplateAlias", "hi".into()), json!({"name": "hi", "variables": model}));
         assert_eq!(by("TemplateId", 1234.into()), json!({"name": "1234", "variables": model}));
         assert_eq!(made(json!({"MessageStream": "outbound", "TemplateAlias": "x"}), false), json!({}));
+    }
+
+    #[test]
+    fn styles_of_a_template_are_inlined_unless_the_call_says_otherwise() {
+        let inlined = |value: Value| {
+            made(json!({"TemplateAlias": "x", "InlineCss": value}), true)["inline_css"].clone()
+        };
+        for (value, expected) in [(json!(null), true), (json!(true), true), (json!(false), false)] {
+            assert_eq!(inlined(value), json!(expected));
+        }
     }
 
     #[test]

@@ -293,6 +293,7 @@ pub(super) async fn delete(
     let stream = stream_of(&id)?;
     let addresses = addresses(request).await?;
     let list: Vec<String> = addresses.iter().filter_map(|(_, address)| address.clone().ok()).collect();
+    let now = app.clock.now();
     if !list.is_empty() {
         let target = target(&app, &caller.tenant, list.iter().map(String::as_str));
         let tenant = &caller.tenant;
@@ -300,9 +301,9 @@ pub(super) async fn delete(
         let entry = || app.audit(&caller.actor, Some(tenant), action, target.clone(), &request_id, None);
         if let Some(stream) = &stream {
             let scopes = list.iter().map(|address| scope(tenant, stream, address)).collect();
-            app.store.change(DirectoryChange::UnsuppressScoped(scopes), Some(entry())).await?;
+            app.store.change(DirectoryChange::UnsuppressScoped(scopes, now), Some(entry())).await?;
         }
-        app.store.change(DirectoryChange::Unsuppress(tenant.clone(), list), Some(entry())).await?;
+        app.store.change(DirectoryChange::Unsuppress(tenant.clone(), list, now), Some(entry())).await?;
     }
     Ok(answer(addresses, "Deleted"))
 }

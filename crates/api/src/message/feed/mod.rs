@@ -22,7 +22,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures::future::try_join_all;
-use postway_domain::{EventKind, MessageUid, TenantId};
+use postway_domain::{MessageUid, TenantId};
 use postway_store::{
     StoreError,
     record::{FeedPosition, MessageKey},
@@ -174,7 +174,7 @@ async fn wait_for_events(
         let page = app.store.feed(tenant, after, limit).await?;
         let was_full = page.len() == limit as usize;
         after = page.last().map_or(after, |last| last.position);
-        let of_messages = page.iter().filter(|entry| entry.kind != EventKind::Received);
+        let of_messages = page.iter().filter(|entry| entry.kind.is_of_message());
         let ids = ids(app, tenant, of_messages.map(|entry| entry.uid)).await?;
         let entries: Vec<FeedEntry> =
             page.into_iter().filter_map(|event| FeedEntry::new(event, &ids)).collect();

@@ -86,7 +86,10 @@ impl FeedEntry {
             at,
             name,
             event: found.kind,
-            message: (!is_inbound).then(|| FeedMessage { id: ids.get(&found.uid).cloned(), uid: found.uid }),
+            message: found
+                .kind
+                .is_of_message()
+                .then(|| FeedMessage { id: ids.get(&found.uid).cloned(), uid: found.uid }),
             inbound: is_inbound.then_some(found.uid),
             data: data.and_then(|text| RawValue::from_string(text).ok()),
         })

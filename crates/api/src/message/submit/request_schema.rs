@@ -62,6 +62,15 @@ pub(crate) struct MessageSchema {
     attachments: Option<Vec<AttachmentSchema>>,
     /// The template that renders subject and texts, instead of `subject`, `text` and `html`.
     template: Option<TemplateUseSchema>,
+    /// The language of the template: `de`, `de-AT`, `zh-Hant`. The recipient's when absent, else the
+    /// tenant's. A template that lacks it is used in the closest language that it has: `de` for `de-AT`, the
+    /// tenant's, or the one without a language.
+    #[schema(example = "de-AT")]
+    locale: Option<String>,
+    /// Writes the rules of the HTML's `<style>` into the elements that they select. The template's setting
+    /// applies when absent.
+    #[schema(default = false)]
+    inline_css: Option<bool>,
     /// The entry of your recipient directory that it is for; its address is the one in `to`.
     recipient: Option<RecipientUseSchema>,
     /// How a reader unsubscribes (`List-Unsubscribe`).

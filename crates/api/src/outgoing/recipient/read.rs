@@ -1,6 +1,6 @@
 //! Recipients from request bodies.
 
-use postway_domain::EmailAddress;
+use postway_domain::{EmailAddress, MailLocale};
 use serde_json::{Map, Value};
 
 use super::personal;
@@ -16,6 +16,7 @@ pub(super) struct RecipientEdit {
     pub(super) external_id: Option<Option<String>>,
     pub(super) name: Option<Option<String>>,
     pub(super) address: Option<String>,
+    pub(super) locale: Option<Option<MailLocale>>,
     pub(super) personal_number: Option<Option<String>>,
     pub(super) version: Option<i64>,
     /// The names of the given fields, for the audit log.
@@ -35,6 +36,7 @@ pub(super) fn body(body: Map<String, Value>) -> Result<RecipientEdit, Vec<FieldE
         external_id: fields.has("external_id").then(|| external_id(&mut fields)),
         name: fields.has("name").then(|| fields.text("name", NAME_CHARS_MAX).filter(|name| !name.is_empty())),
         address: address(&mut fields),
+        locale: fields.has("locale").then(|| fields.parsed("locale")),
         personal_number: personal_number(&mut fields),
         version: fields.read("version", "must be a whole number"),
         fields: names,

@@ -20,6 +20,9 @@ pub(crate) struct RecipientEntryRequest {
     /// Another name for `address`; only one of them may be given.
     #[schema(nullable = false)]
     email: Option<String>,
+    /// The language of its mail, such as `de-AT`; the tenant's when absent. A message may name another.
+    #[schema(example = "de-AT")]
+    locale: Option<String>,
     /// A personal number, 4 to 64 characters: encrypted at rest, shown masked, found with
     /// `?personal_number=`.
     #[schema(write_only, example = "19800101-1234")]

@@ -26,6 +26,9 @@ pub(crate) struct RecipientEntryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "ada@exämple.net")]
     address_unicode: Option<String>,
+    /// The language of its mail; null means the tenant's.
+    #[schema(value_type = Option<String>, example = "de-AT")]
+    locale: Option<postway_domain::MailLocale>,
     /// The personal number, masked except for its end; it is never shown completely.
     #[schema(example = "*********234")]
     personal_number: Option<String>,
@@ -60,6 +63,7 @@ impl From<KnownRecipient> for RecipientEntryView {
             external_id: recipient.external_id,
             name: recipient.name,
             address,
+            locale: recipient.locale,
             personal_number: recipient.personal_number_masked,
             version: recipient.version,
             created_at: recipient.created_at,

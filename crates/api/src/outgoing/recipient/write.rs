@@ -62,6 +62,7 @@ pub(crate) async fn create(
         external_id: None,
         name: None,
         address,
+        locale: None,
         personal_number: None,
         personal_number_digest: None,
         personal_number_masked: None,
@@ -88,8 +89,8 @@ pub(crate) async fn create(
 
 /// Change a recipient
 ///
-/// Changes the given fields; `null` removes external id, name or personal number. With `version`, the change
-/// is made only if the recipient still has that version; 409 otherwise.
+/// Changes the given fields; `null` removes external id, name, language or personal number. With `version`,
+/// the change is made only if the recipient still has that version; 409 otherwise.
 #[utoipa::path(
     patch,
     path = "/v1/recipients/{id}",
@@ -144,6 +145,9 @@ fn apply_edit(
     }
     if let Some(address) = &given.address {
         recipient.address.clone_from(address);
+    }
+    if let Some(locale) = &given.locale {
+        recipient.locale.clone_from(locale);
     }
     match &given.personal_number {
         None => {}

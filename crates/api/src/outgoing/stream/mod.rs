@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The stream that `{id}` in the path names. A text that cannot be an id is 404.
-pub(crate) struct NamedStream(StreamId);
+pub(crate) struct NamedStream(pub(crate) StreamId);
 
 path_parameter!(NamedStream, "id", |given| given.parse().map(NamedStream).map_err(|_| no_stream(given)));
 
@@ -36,7 +36,7 @@ pub(crate) fn no_stream(given: &str) -> ApiError {
     ApiError::not_found(format!("there is no stream `{shown}`; create it with POST /v1/streams"))
 }
 
-async fn find(app: &AppState, tenant: &TenantId, id: &StreamId) -> Result<MailStream, ApiError> {
+pub(crate) async fn find(app: &AppState, tenant: &TenantId, id: &StreamId) -> Result<MailStream, ApiError> {
     app.store.stream(tenant, id).await?.ok_or_else(|| no_stream(id.as_str()))
 }
 

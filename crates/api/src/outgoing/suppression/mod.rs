@@ -277,7 +277,7 @@ pub(crate) async fn delete(
     let action = "suppression.delete";
     let target = digest(&app.secret_key, &caller.tenant, &address);
     let entry = app.audit(&caller.actor, Some(&caller.tenant), action, target, &request_id, None);
-    let change = DirectoryChange::Unsuppress(caller.tenant.clone(), vec![address.clone()]);
+    let change = DirectoryChange::Unsuppress(caller.tenant.clone(), vec![address.clone()], app.clock.now());
     match app.store.change(change, Some(entry)).await? {
         ChangeResult::Done => Ok(StatusCode::NO_CONTENT),
         _ => Err(not_suppressed(&address)),

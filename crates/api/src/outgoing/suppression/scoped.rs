@@ -284,7 +284,11 @@ pub(crate) async fn delete(
     let target = audited(&app, &caller, &scope);
     let action = "scoped_suppression.delete";
     let entry = app.audit(&caller.actor, tenant.as_ref(), action, target, &request_id, None);
-    match app.store.change(DirectoryChange::UnsuppressScoped(vec![scope]), Some(entry)).await? {
+    match app
+        .store
+        .change(DirectoryChange::UnsuppressScoped(vec![scope], app.clock.now()), Some(entry))
+        .await?
+    {
         ChangeResult::Done => Ok(StatusCode::NO_CONTENT),
         _ => Err(ApiError::not_found("there is no such suppression; GET /v1/scoped-suppressions lists them")),
     }

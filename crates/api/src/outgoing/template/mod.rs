@@ -3,10 +3,13 @@
 //! A version never changes: a change creates the next version, so a mail can be traced to the exact text it
 //! was made from. The latest version is used if none is named. A template is checked before it is stored: its
 //! syntax, and that every template it extends or includes exists.
+//!
+//! A template in a language is a template of its own, whose name ends with the language: `welcome.de-AT`.
 
 pub(crate) mod preview;
 pub(crate) mod read;
 mod schema;
+pub(crate) mod test_send;
 mod view;
 pub(crate) mod write;
 
@@ -15,7 +18,7 @@ use axum::{
     extract::State,
     http::{StatusCode, Uri},
 };
-use postway_domain::{Template, TemplateName, TenantId};
+use postway_domain::{MailLocale, Template, TemplateName, TenantId};
 use postway_store::record::{ChangeResult, DirectoryChange};
 
 use self::view::{TemplateList, TemplateSummary, TemplateView};
@@ -63,6 +66,29 @@ pub(crate) async fn find(
 ) -> Result<Template, ApiError> {
     let found = app.store.template(tenant, name, version).await?;
     found.ok_or_else(|| no_template(name.as_str(), version))
+}
+
+/// The template in the language that a message with this locale would get, in this version or its latest.
+async fn chosen(
+    app: &AppState,
+    tenant: &TenantId,
+    name: &TemplateName,
+    version: Option<i64>,
+    locale: Option<&MailLocale>,
+) -> Result<Template, ApiError> {
+    let default = app.store.tenant(tenant).await?.and_then(|tenant| tenant.settings.locale);
+    for locale in MailLocale::chain(locale, default.as_ref()) {
+        let Some(localised) = name.in_locale(&locale) else { continue };
+        if let Some(latest) = app.store.template(tenant, &localised, None).await? {
+            return match version {
+                Some(version) if version != latest.version => {
+                    find(app, tenant, &localised, Some(version)).await
+                }
+                _ => Ok(latest),
+            };
+        }
+    }
+    find(app, tenant, name, version).await
 }
 
 fn parse_version(text: &str) -> Result<i64, &'static str> {

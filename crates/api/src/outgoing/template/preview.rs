@@ -5,12 +5,12 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use postway_domain::Template;
+use postway_domain::{MailLocale, Template};
 use postway_intake::{PreviewTarget, TemplatePreview, VARIABLES};
 use serde_json::value::RawValue;
 
 use super::{
-    NamedTemplate, find,
+    NamedTemplate, chosen,
     read::{self, TemplateNameSource},
     schema::{SourcePreviewRequest, StoredPreviewRequest, TemplatePreviewView},
 };
@@ -25,11 +25,12 @@ use crate::{
 };
 
 /// The largest body: variables, and a version.
-const STORED_BODY_BYTES_MAX: usize = VARIABLES.text_bytes_max + 64 * 1024;
+pub(super) const STORED_BODY_BYTES_MAX: usize = VARIABLES.text_bytes_max + 64 * 1024;
 
 /// Preview a template
 ///
-/// Renders it with `variables`, or with its `sample` if none are given. `warnings` lists why such a message
+/// Renders it with `variables`, or with its `sample` if none are given, in the language that a message with
+/// this `locale` would get. `warnings` lists why such a message
 /// would be refused; a missing variable is 422 and named.
 #[utoipa::path(
     post,
@@ -54,14 +55,16 @@ pub(crate) async fn stored(
     wrong.extend(variables.and_then(not_an_object));
     let mut fields = JsonFieldReader::new(rest, &mut wrong);
     let version: Option<i64> = fields.read("version", "must be a whole number");
+    let locale: Option<MailLocale> = fields.parsed("locale");
     fields.finish("is not a field of a preview");
     if !wrong.is_empty() {
         return Err(ApiError::invalid(wrong));
     }
-    let template = find(&app, &caller.tenant, &name, version).await?;
+    let template = chosen(&app, &caller.tenant, &name, version, locale.as_ref()).await?;
     let variables = variables.map_or_else(|| sample(&template), |variables| variables.get());
     // The version whose sample was read, although a newer one may exist by now.
-    let what = PreviewTarget::Stored { name, version: Some(template.version) };
+    let (name, version) = (template.name.clone(), Some(template.version));
+    let what = PreviewTarget::Stored { name, version, locale };
     Ok(Json(app.door.preview(&caller.tenant, what, variables).await?.into()))
 }
 
@@ -98,17 +101,20 @@ pub(crate) async fn source(
 }
 
 /// The fault of `variables` that is not an object, found before anything is built from it.
-fn not_an_object(variables: &RawValue) -> Option<FieldError> {
+pub(super) fn not_an_object(variables: &RawValue) -> Option<FieldError> {
     (!variables.get().starts_with('{')).then(|| FieldError::new("variables", "must be an object"))
 }
 
 /// The template's own sample variables.
-fn sample(template: &Template) -> &str {
+pub(super) fn sample(template: &Template) -> &str {
     template.sample.as_deref().unwrap_or("{}")
 }
 
 impl From<TemplatePreview> for TemplatePreviewView {
-    fn from(TemplatePreview { version, subject, html, text, warnings }: TemplatePreview) -> Self {
-        Self { version, subject, html, text, warnings: warnings.into_iter().map(FieldError::from).collect() }
+    fn from(preview: TemplatePreview) -> Self {
+        let TemplatePreview { stored, locale, subject, html, text, warnings } = preview;
+        let (name, version) = stored.unzip();
+        let warnings = warnings.into_iter().map(FieldError::from).collect();
+        Self { name, version, locale, subject, html, text, warnings }
     }
 }

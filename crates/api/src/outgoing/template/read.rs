@@ -1,6 +1,6 @@
 //! Templates from request bodies: only the form. The intake checks the sources.
 
-use postway_domain::{Template, TemplateName, TenantId, Time};
+use postway_domain::{MailLocale, Template, TemplateName, TenantId, Time};
 use serde_json::{Map, Value};
 
 use super::RESERVED;
@@ -34,7 +34,9 @@ pub(super) fn body(
 ) -> Result<Template, Vec<FieldError>> {
     let mut wrong = Vec::new();
     let mut fields = JsonFieldReader::new(body, &mut wrong);
+    let is_in_path = matches!(named, TemplateNameSource::InPath(_));
     let name = name(&mut fields, named);
+    let name = in_given_locale(&mut fields, name, is_in_path);
     let template = name.map(|name| Template {
         tenant: tenant.clone(),
         name,
@@ -43,6 +45,8 @@ pub(super) fn body(
         html: None,
         text: None,
         mjml: None,
+        layout: None,
+        inline_css: false,
         description: None,
         sample: None,
         created_at: now,
@@ -53,6 +57,8 @@ pub(super) fn body(
     if html.is_some() && mjml.is_some() {
         fields.refuse("mjml", "stands in the place of `html`: give one of them");
     }
+    let layout: Option<TemplateName> = fields.parsed("layout");
+    let inline_css = fields.read("inline_css", "must be true or false").unwrap_or_default();
     let description = fields.text("description", DESCRIPTION_CHARS_MAX).filter(|text| !text.is_empty());
     let sample = object(&mut fields, "sample").map(|sample| Value::Object(sample).to_string());
     if sample.as_ref().is_some_and(|sample| sample.len() > SAMPLE_BYTES_MAX) {
@@ -64,7 +70,7 @@ pub(super) fn body(
     }
     match template {
         Some(template) if wrong.is_empty() => {
-            Ok(Template { subject, html, text, mjml, description, sample, ..template })
+            Ok(Template { subject, html, text, mjml, layout, inline_css, description, sample, ..template })
         }
         _ => Err(wrong),
     }
@@ -92,6 +98,33 @@ fn name(fields: &mut JsonFieldReader<'_>, named: TemplateNameSource<'_>) -> Opti
             None
         }
     }
+}
+
+/// The name in the language that the body gives. A name that ends with it already stays, and so does one in
+/// the path.
+fn in_given_locale(
+    fields: &mut JsonFieldReader<'_>,
+    name: Option<TemplateName>,
+    is_in_path: bool,
+) -> Option<TemplateName> {
+    let locale: Option<MailLocale> = fields.parsed("locale");
+    let (name, locale) = match (name, locale) {
+        (Some(name), Some(locale)) => (name, locale),
+        (name, _) => return name,
+    };
+    if name.split_locale().is_some_and(|(_, of_name)| of_name == locale) {
+        return Some(name);
+    }
+    if is_in_path {
+        let message = format!("is not that of the path: PUT /v1/templates/{name}.{locale}");
+        fields.refuse("locale", message);
+        return None;
+    }
+    let localised = name.in_locale(&locale);
+    if localised.is_none() {
+        fields.refuse("name", format!("is too long with its language: `{name}.{locale}`"));
+    }
+    localised
 }
 
 /// A source: any text that a database can store. An empty one counts as absent.

@@ -1,6 +1,6 @@
 //! A template as JSON.
 
-use postway_domain::{Template, Time};
+use postway_domain::{MailLocale, Template, Time};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -12,6 +12,9 @@ pub(crate) struct TemplateView {
     /// Its name.
     #[schema(example = "welcome")]
     name: String,
+    /// The language that its name ends with.
+    #[schema(value_type = Option<String>, example = "de-AT")]
+    locale: Option<MailLocale>,
     /// Its version, from 1.
     #[schema(example = 3)]
     version: i64,
@@ -24,6 +27,11 @@ pub(crate) struct TemplateView {
     text: Option<String>,
     /// The html part as MJML, instead of `html`.
     mjml: Option<String>,
+    /// The template that wraps this one.
+    #[schema(example = "base")]
+    layout: Option<String>,
+    /// Whether the rules of `<style>` are written into the elements that they select.
+    inline_css: bool,
     /// The purpose.
     description: Option<String>,
     /// Variables to preview it with.
@@ -40,6 +48,9 @@ pub(crate) struct TemplateSummary {
     /// Its name.
     #[schema(example = "welcome")]
     name: String,
+    /// The language that its name ends with.
+    #[schema(value_type = Option<String>, example = "de-AT")]
+    locale: Option<MailLocale>,
     /// Its version, from 1.
     #[schema(example = 3)]
     version: i64,
@@ -48,6 +59,8 @@ pub(crate) struct TemplateSummary {
     /// Which of `html`, `text` and `mjml` it has.
     #[schema(example = json!(["html", "text"]))]
     parts: Vec<&'static str>,
+    /// The template that wraps this one.
+    layout: Option<String>,
     /// The purpose.
     description: Option<String>,
     /// When this version was created.
@@ -68,11 +81,14 @@ impl From<Template> for TemplateView {
     fn from(template: Template) -> Self {
         Self {
             name: template.name.to_string(),
+            locale: template.locale(),
             version: template.version,
             subject: template.subject,
             html: template.html,
             text: template.text,
             mjml: template.mjml,
+            layout: template.layout.map(|layout| layout.to_string()),
+            inline_css: template.inline_css,
             description: template.description,
             sample: template.sample.and_then(|text| RawValue::from_string(text).ok()),
             created_at: template.created_at,
@@ -85,9 +101,11 @@ impl From<Template> for TemplateSummary {
         let parts = [("html", &template.html), ("text", &template.text), ("mjml", &template.mjml)];
         Self {
             name: template.name.to_string(),
+            locale: template.locale(),
             version: template.version,
             parts: parts.into_iter().filter(|(_, part)| part.is_some()).map(|(name, _)| name).collect(),
             subject: template.subject,
+            layout: template.layout.map(|layout| layout.to_string()),
             description: template.description,
             created_at: template.created_at,
         }

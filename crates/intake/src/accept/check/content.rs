@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use postway_domain::tenant::ContentLimits;
+use postway_domain::{MailLocale, tenant::ContentLimits};
 use postway_mime::{
     ALTERNATIVES_MAX, BodyAlternative, check_header, check_subject,
     deliverability::{DeliverabilityError, DeliverabilityOptions, FeedbackId, deliverability_fields},
@@ -31,8 +31,16 @@ pub(crate) struct CheckedContent<'a> {
     /// Further alternatives to the text, such as AMP or calendar parts.
     pub alternatives: Vec<BodyAlternative<'a>>,
     pub headers: Vec<(String, String)>,
-    /// The name and version of the template that made the content.
-    pub template: Option<(String, i64)>,
+    /// The template that made the content.
+    pub template: Option<UsedTemplate>,
+}
+
+/// The template that a message was made from.
+pub(crate) struct UsedTemplate {
+    pub name: String,
+    pub version: i64,
+    /// Its language, if it was chosen by one.
+    pub locale: Option<MailLocale>,
 }
 
 impl CheckedContent<'_> {
@@ -55,6 +63,12 @@ pub(super) fn content<'a>(
         Some(template) => content_of_template(request, &template.0, looked_up, errors),
         None => content_of_request(request),
     };
+    if let Some(Err(error)) = request.locale.as_deref().map(str::parse::<MailLocale>) {
+        errors.add("locale", error.to_string());
+    }
+    if looked_up.inlines_css(request) {
+        inline_styles(&mut content, warnings);
+    }
     content.alternatives = alternatives(request, errors);
     if content.len() > limits.message_bytes_max {
         return Err(Refusal::message_too_large(limits.message_bytes_max));
@@ -67,6 +81,17 @@ pub(super) fn content<'a>(
         add_text(&mut content, limits, warnings);
     }
     Ok(content)
+}
+
+/// Writes the rules of the html's style sheet into its elements. If that would take too much, the message
+/// goes with its style sheet.
+fn inline_styles(content: &mut CheckedContent<'_>, warnings: &mut Vec<String>) {
+    let Some(html) = content.html.as_deref() else { return };
+    match html::inline_css(html).map(Cow::into_owned) {
+        Ok(inlined) if inlined != html => content.html = Some(Cow::Owned(inlined)),
+        Ok(_) => {}
+        Err(error) => warnings.push(format!("the style sheet was not inlined: {error}")),
+    }
 }
 
 /// Makes a text part from the html if the message has only html. If no text can be made, or it would not fit,
@@ -153,7 +178,11 @@ fn content_of_template<'a>(
             },
             text: text.filter(|text| !text.is_empty()).map(Cow::Owned),
             html: html.map(Cow::Owned),
-            template: Some((compiled.name.clone(), compiled.version)),
+            template: Some(UsedTemplate {
+                name: compiled.name.clone(),
+                version: compiled.version,
+                locale: compiled.locale.clone(),
+            }),
             ..CheckedContent::default()
         },
         Err(fault) => {

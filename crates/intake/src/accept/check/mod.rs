@@ -14,7 +14,7 @@ mod terms;
 
 use postway_domain::{MailStream, MessageUid, NamedAddress, RecipientId, Time, id::StreamId};
 
-pub(crate) use content::{CheckedContent, content_faults, read_variables};
+pub(crate) use content::{CheckedContent, UsedTemplate, content_faults, read_variables};
 pub(crate) use files::{AttachmentPlan, attachment, attachment_here, refuse_large};
 pub(crate) use people::{CheckedRecipients, ReturnPath, check_recipient_count, recipients};
 use people::{mailbox, return_path};

@@ -16,7 +16,7 @@ use postway_store::record::{DedupKind, MessageContent, NewEvent, NewMessage, New
 
 use crate::{
     accept::{
-        check::{self, CheckedMessage, MessageTerms, ReturnPath},
+        check::{self, CheckedMessage, MessageTerms, ReturnPath, UsedTemplate},
         choose::ChosenAccount,
     },
     cache::settings_cache::{DomainSigners, SendingAccount, TenantProfile},
@@ -222,8 +222,11 @@ pub(crate) fn validated(checked: &CheckedMessage<'_>, checked_as: CheckedAs, pay
         content.html.as_ref().map_or(0, |html| html.len()),
     );
     // Writing to a String does not fail.
-    if let Some((name, version)) = &content.template {
+    if let Some(UsedTemplate { name, version, locale }) = &content.template {
         let _ = write!(data, ",\"template\":\"{name}\",\"version\":{version}");
+        if let Some(locale) = locale {
+            let _ = write!(data, ",\"locale\":\"{locale}\"");
+        }
     }
     data.push_str("}]");
     if !warnings.is_empty() {

@@ -103,9 +103,10 @@ impl MailBuilder {
         let sender = self.envelope_sender(checked.return_path.as_ref(), parties, names.uid, from);
         let sender = sender.to(&recipients);
         let (composed, settled) = if checked.needs_preparation() {
-            let template_version = checked.content.template.as_ref().map(|(_, version)| *version);
+            let template = checked.content.template.as_ref();
             let settled = SettledChoices {
-                template_version,
+                template: template.and_then(|template| template.name.parse().ok()),
+                template_version: template.map(|template| template.version),
                 smtputf8: needs_smtputf8(&sender, &recipients),
                 any_subject: looked_up.any_subject,
                 spoken_times: looked_up.spoken_times,

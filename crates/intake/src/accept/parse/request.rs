@@ -80,11 +80,15 @@ pub(crate) struct MessageInput<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub template: Option<JsonObject<TemplateInput<'a>>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub locale: Option<JsonText<'a>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub recipient: Option<JsonObject<RecipientInput<'a>>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub unsubscribe: Option<JsonObject<UnsubscribeInput<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_text: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inline_css: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_submitted: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]

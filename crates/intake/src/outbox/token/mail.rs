@@ -191,6 +191,7 @@ fn template(action: TokenAction) -> TemplateSource {
         html: Some(html.to_owned()),
         text: Some(text.to_owned()),
         mjml: None,
+        layout: None,
     }
 }
 

@@ -18,6 +18,8 @@
 mod expression;
 mod text;
 
+use std::collections::BTreeSet;
+
 use minijinja::machinery::ast::{Expr, Stmt};
 use minijinja::machinery::{Span, parse};
 use minijinja::syntax::SyntaxConfig;
@@ -29,6 +31,10 @@ use super::{TemplateErrorKind as ReportKind, TemplateFault, syntax};
 pub(super) struct InstrumentedSource {
     pub(super) source: String,
     pub(super) references: Vec<TemplateReference>,
+    /// The blocks that it defines.
+    pub(super) blocks: BTreeSet<String>,
+    /// Whether it extends another template.
+    pub(super) extends: bool,
 }
 
 /// One `extends`, `include` or `import`.
@@ -45,9 +51,16 @@ pub(super) fn instrument(source: &str) -> Result<InstrumentedSource, TemplateFau
     syntax::check(source)?;
     let tree = parse(source, "template", SyntaxConfig::default())
         .map_err(|error| TemplateFault::from_engine(&error))?;
-    let mut walk = TemplateWalk { source, edits: Vec::new(), references: Vec::new() };
+    let mut walk = TemplateWalk {
+        source,
+        edits: Vec::new(),
+        references: Vec::new(),
+        blocks: BTreeSet::new(),
+        extends: false,
+    };
     walk.statement(&tree)?;
-    Ok(InstrumentedSource { source: apply(source, walk.edits), references: walk.references })
+    let TemplateWalk { edits, references, blocks, extends, .. } = walk;
+    Ok(InstrumentedSource { source: apply(source, edits), references, blocks, extends })
 }
 
 /// A text to insert at an offset, in place of `removed` bytes.
@@ -75,6 +88,8 @@ struct TemplateWalk<'s> {
     source: &'s str,
     edits: Vec<TemplateEdit>,
     references: Vec<TemplateReference>,
+    blocks: BTreeSet<String>,
+    extends: bool,
 }
 
 impl<'s> TemplateWalk<'s> {
@@ -115,10 +130,16 @@ impl<'s> TemplateWalk<'s> {
                 self.expression(&node.filter)?;
                 self.statements(&node.body)
             }
-            Stmt::Block(node) => self.statements(&node.body),
+            Stmt::Block(node) => {
+                self.blocks.insert(node.name.to_owned());
+                self.statements(&node.body)
+            }
             Stmt::Import(node) => self.reference(&node.expr, "import", false),
             Stmt::FromImport(node) => self.reference(&node.expr, "from", false),
-            Stmt::Extends(node) => self.reference(&node.name, "extends", false),
+            Stmt::Extends(node) => {
+                self.extends = true;
+                self.reference(&node.name, "extends", false)
+            }
             Stmt::Include(node) => self.reference(&node.name, "include", node.ignore_missing),
             Stmt::Macro(node) => {
                 self.expressions(&node.defaults)?;

@@ -15,6 +15,7 @@ fn source(name: &str, html: &str) -> TemplateSource {
         html: Some(html.into()),
         text: None,
         mjml: None,
+        layout: None,
     }
 }
 
@@ -116,6 +117,54 @@ fn templates_inherit_include_and_import_the_same_part() {
         rendered.html.unwrap(),
         "<main>none <a href=\"https:&#x2f;&#x2f;x&#x2f;?a&amp;b\">Go</a></main><i>A&lt;B</i>"
     );
+}
+
+#[test]
+fn a_layout_wraps_each_body_and_not_the_subject() {
+    let base = TemplateSource {
+        text: Some("{% block content %}{% endblock %}\n-- \n{{ shop }}".into()),
+        ..source("base", "<main>{% block content %}{% endblock %}</main>")
+    };
+    let template = TemplateSource {
+        subject: "Hi {{ name }}".into(),
+        text: Some("Dear {{ name }}".into()),
+        layout: Some("base".into()),
+        ..source("t", "{% set greeting = 'Hi' %}<p>{{ greeting }} {{ name }}</p>")
+    };
+    assert_eq!(Vec::from_iter(template.references().unwrap()), ["base"]);
+    let set = TemplateSet::new([base.clone(), template.clone()]).unwrap();
+    let rendered = set.render("t", &variables(json!({"name": "Ada", "shop": "Acme"}))).unwrap();
+    assert_eq!(rendered.subject, "Hi Ada");
+    assert_eq!(rendered.html.unwrap(), "<main><p>Hi Ada</p></main>");
+    assert_eq!(rendered.text.unwrap(), "Dear Ada\n-- \nAcme");
+    let set =
+        TemplateSet::new([base, TemplateSource { html: Some("\n{{ gone }}".into()), ..template }]).unwrap();
+    let error = set.render("t", &variables(json!({"name": "Ada", "shop": "Acme"}))).unwrap_err();
+    assert_eq!((error.template.as_str(), error.line), ("t", Some(2)));
+}
+
+#[test]
+fn a_layout_that_would_lose_the_content_is_refused() {
+    let template = |html: &str| TemplateSource { layout: Some("base".into()), ..source("t", html) };
+    let refused = |sources: Vec<TemplateSource>| TemplateSet::new(sources).unwrap_err();
+    let no_place = refused(vec![source("base", "<main></main>"), template("x")]);
+    assert!(no_place.message.contains("has no place for the content"), "{no_place}");
+    assert_eq!(refused(vec![template("x")]).kind, ReportKind::UnknownTemplate);
+    let text_only = TemplateSource {
+        text: Some("{% block content %}{% endblock %}".into()),
+        html: None,
+        ..source("base", "")
+    };
+    assert!(refused(vec![text_only, template("x")]).message.contains("has no html part"));
+    assert!(template("{% extends 'base' %}").check().unwrap_err().message.contains("leave one of them out"));
+    assert!(template("{% endblock %}{% block x %}").check().is_err(), "it cannot leave its block");
+    assert!(TemplateSource { layout: Some("a\" %}".into()), ..source("t", "x") }.check().is_err());
+    let around = TemplateSource { layout: Some("t".into()), ..source("base", "x") };
+    assert_eq!(refused(vec![around, template("x")]).kind, ReportKind::Cyclic);
+    let frame = source("frame", "<html>{% block content %}{% endblock %}</html>");
+    let base = source("base", "{% extends 'frame' %}");
+    let set = TemplateSet::new([frame, base, template("x")]).unwrap();
+    assert_eq!(set.render("t", &Map::new()).unwrap().html.unwrap(), "<html>x</html>");
 }
 
 #[test]

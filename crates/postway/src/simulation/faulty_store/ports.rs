@@ -194,6 +194,8 @@ pass! {
         move_misplaced() -> LaneUpkeep;
         retire_lanes(now: Time) -> LaneUpkeep;
         statistics(tenant: &TenantId, since: Time, until: Time) -> Vec<StatisticsRow>;
+        stream_statistics(tenant: &TenantId, stream: &StreamId, since: Time, until: Time) -> Vec<StreamStatisticsRow>;
+        busiest_streams(since: Time, limit: u32) -> Vec<StreamStatisticsRow>;
     }
     HookStore {
         provider_hooks(tenant: Option<&TenantId>) -> Vec<ProviderHook>;

@@ -20,7 +20,7 @@ use crate::{
     admin::{SuppressedAddresses, SuspensionGates, quotas},
     record::{
         AccountKey, AuditEntry, ChangeResult, DirectoryChange, OpenCircuit, QuotaLease, QuotaUse,
-        SuppressionRecord, SuspensionRecord, SuspensionScope,
+        SuppressionOrigin, SuppressionRecord, SuspensionRecord, SuspensionScope,
     },
 };
 
@@ -318,19 +318,12 @@ impl MemoryTables {
                 done_if(directory.suspensions.remove(&(tenant, scope)).is_some(), ChangeResult::Already)
             }
             DirectoryChange::Suppress(list) => {
-                let placed = |one: SuppressionRecord| ((one.tenant.clone(), one.address.clone()), one);
-                directory.suppressions.extend(list.into_iter().map(placed));
+                self.suppress(list, SuppressionOrigin::Operator, true);
                 ChangeResult::Done
             }
-            DirectoryChange::Unsuppress(tenant, addresses) => {
-                let spellings = addresses.iter().flat_map(|address| EmailAddress::spellings_of(address));
-                let removed = spellings.filter(|address| {
-                    directory.suppressions.remove(&(tenant.clone(), address.clone())).is_some()
-                });
-                done_if(removed.count() > 0, ChangeResult::Missing)
-            }
-            DirectoryChange::SuppressScoped(list) => directory.scoped.add(list),
-            DirectoryChange::UnsuppressScoped(scopes) => directory.scoped.remove(&scopes),
+            DirectoryChange::Unsuppress(tenant, addresses, at) => self.unsuppress(&tenant, &addresses, at),
+            DirectoryChange::SuppressScoped(list) => self.suppress_scoped(list),
+            DirectoryChange::UnsuppressScoped(scopes, at) => self.unsuppress_scoped(&scopes, at),
             DirectoryChange::CreateStream(stream) => directory.streams.create(stream),
             DirectoryChange::UpdateStream(stream, expected) => directory.streams.update(stream, expected),
             DirectoryChange::DeleteStream(tenant, id) => directory.streams.delete(tenant, id),
@@ -403,14 +396,13 @@ impl MemoryTables {
             DirectoryChange::DeleteContact(tenant, id) => self.inbound.delete_contact(tenant, id),
             DirectoryChange::Forget(now) => {
                 self.catalogue.forget_links(now);
-                directory.suppressions.retain(|_, one| one.expires_at.is_none_or(|at| at > now));
-                directory.scoped.forget(now);
                 directory.bulk.forget(now);
                 self.domain_reports.forget(now);
                 directory.people.forget(now);
                 directory.ended_sessions.retain(|_, ends_at| *ends_at > now);
                 let oldest = QuotaDay(QuotaDay::of(now).0 - quotas::DAYS_KEPT);
                 directory.quotas.retain(|(_, day), _| *day >= oldest);
+                self.forget_suppressions(now);
                 ChangeResult::Done
             }
             DirectoryChange::ForgetUse(now, limit) => directory.forget_use(now, limit as usize),

@@ -10,7 +10,7 @@ use crate::{
     admin::bulk_actions,
     error::StoreError,
     port::BulkActionStore,
-    record::{BulkAction, BulkActionState, BulkStep, ChangeResult, SuppressionRecord},
+    record::{BulkAction, BulkActionState, BulkStep, ChangeResult, SuppressionOrigin},
 };
 
 /// Bulk actions by tenant and id.
@@ -58,17 +58,6 @@ impl MemoryTables {
     fn bulk_version(&self, step: &BulkStep) -> Option<i64> {
         let action = self.directory.bulk.0.get(&(step.tenant.clone(), step.id))?;
         (action.state == BulkActionState::Running).then_some(action.version)
-    }
-
-    /// Adds suppressions, unless an existing one lasts longer.
-    fn suppress_for_bulk(&mut self, list: &[SuppressionRecord]) {
-        for one in list {
-            let place = (one.tenant.clone(), one.address.clone());
-            let suppressions = &mut self.directory.suppressions;
-            if suppressions.get(&place).is_none_or(|earlier| earlier.yields_to(one)) {
-                suppressions.insert(place, one.clone());
-            }
-        }
     }
 
     fn advance_bulk(&mut self, step: &BulkStep, applied: &[bool]) {
@@ -135,9 +124,10 @@ impl BulkActionStore for MemoryStore {
             return Ok(None);
         }
         let applied = self.apply_to(&mut tables, step.changes.clone());
-        tables.suppress_for_bulk(&step.suppressed);
+        tables.suppress(step.suppressed.clone(), SuppressionOrigin::Operator, false);
         tables.advance_bulk(&step, &applied);
         self.commit(true);
+        self.tell(tables.reports.leave_pages());
         Ok(Some(applied))
     }
 }

@@ -7,7 +7,10 @@ use postway_domain::{EventKind, MessageUid, TenantId, Time, inbound::replaces_ou
 use super::{stored_message::StoredMessage, tables::MemoryTables};
 use crate::{
     inbound::{accepted_at, ends_waiting},
-    record::{FindingOrigin, MessageFinding, NewReceipt, StoredBody, StoredReceipt, TracedMessage},
+    record::{
+        FindingOrigin, MessageFinding, NewReceipt, StoredBody, StoredReceipt, SuppressionOrigin,
+        TracedMessage,
+    },
 };
 
 impl MemoryTables {
@@ -21,6 +24,7 @@ impl MemoryTables {
         };
         // Its events from before this call: one report may name a recipient twice.
         let new: Vec<&MessageFinding> = findings.iter().filter(|finding| !is_told(finding)).collect();
+        let mut suppressed = Vec::new();
         for finding in new {
             let uid = finding.message;
             if let Some(receipt) = &finding.receipt {
@@ -40,18 +44,13 @@ impl MemoryTables {
                     (there.signature, there.detail) = (view.signature, view.detail);
                 }
             }
-            if let Some(one) = finding.suppress.clone() {
-                let key = (one.tenant.clone(), one.address.clone());
-                let earlier = self.directory.suppressions.get(&key);
-                if earlier.is_none_or(|earlier| earlier.yields_to(&one)) {
-                    self.directory.suppressions.insert(key, one);
-                }
-            }
+            suppressed.extend(finding.suppress.clone());
             self.edit(uid, |stored| stored.hear(finding, (origin, source), at));
             if ends_waiting(finding.kind) && self.messages.contains_key(&uid) {
                 self.inbound.waiting.remove(&uid);
             }
         }
+        self.suppress(suppressed, SuppressionOrigin::Report, false);
     }
 
     pub fn traced(&self, uids: &[MessageUid]) -> Vec<TracedMessage> {

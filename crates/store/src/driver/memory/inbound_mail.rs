@@ -282,7 +282,7 @@ impl MemoryTables {
         let reported: Vec<MessageEvent> = mail.events[known..].to_vec();
         let tenant = mail.view.key.tenant.clone();
         for event in reported {
-            self.reports.note_received(&tenant, routed.uid, &event);
+            self.reports.note_without_message(&tenant, routed.uid, &event);
         }
         self.find(routed.uid, FindingOrigin::Mail, routed.at, &routed.findings);
         routed.domain_reports.iter().for_each(|new| self.domain_reports.write(new));

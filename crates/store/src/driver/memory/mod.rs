@@ -1,11 +1,10 @@
 //! The store in memory: the port's meaning without a database, for the simulation and for tests.
 //!
-//! Every call is one critical section under one lock, so it is one transaction; nothing is awaited inside.
-//! Everything is kept in ordered maps, so the same calls give the same answers in the same order. Nothing is
-//! durable.
+//! Every call is one critical section under one lock, so it is one transaction; nothing is awaited inside,
+//! and nothing is durable. Everything is kept in ordered maps: the same calls give the same answers.
 //!
 //! One store may have several views, one for each node of a simulation: they see the same tables, and each
-//! has hints and standing claims of its own, as processes that share a database have.
+//! has hints and standing claims of its own.
 //!
 //! It fails only where a caller broke the port's terms (a message id used twice) or an earlier call panicked
 //! and may have left the tables half written.
@@ -33,6 +32,7 @@ mod routes;
 mod stored_message;
 mod streams;
 mod subscribers;
+mod suppressions;
 mod suspensions;
 mod tables;
 
@@ -309,7 +309,7 @@ impl DirectoryStore for MemoryStore {
             audit.into_iter().for_each(|entry| tables.directory.audit.record(entry));
             self.commit(true);
             self.hand_over.wake(woken);
-            self.tell(wakes_reports);
+            self.tell(wakes_reports | tables.reports.leave_pages());
         }
         Ok(changed)
     }

@@ -4,30 +4,34 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use postway_domain::{
-    AccountId, Incarnation, LaneId, MessageEvent, MessageState, MessageUid, RecipientStatus, Subscriber,
-    Tenant, TenantId, Time, id::SubscriberId, subscriber::event_name,
+    AccountId, Incarnation, LaneId, MailStream, MessageEvent, MessageState, MessageUid, RecipientStatus,
+    Subscriber, Tenant, TenantId, Time,
+    id::{StreamId, SubscriberId},
+    subscriber::event_name,
 };
 
 use super::{
     MemoryStore,
     notifications::{self, StoredNotification},
     stored_message::StoredMessage,
+    streams::StreamTable,
+    suppressions::StoredSuppressionChange,
     tables::MemoryTables,
 };
 use crate::{
     error::StoreError,
-    inbound::no_lane,
     journal::{
         AppendedEvent, EventJournal, JournalPage,
         history::{acknowledged_event, begun_event},
+        suppression_changes,
     },
     port::ReportStore,
     record::{
         BegunCall, DeliveryPage, DueSubscriber, FeedEvent, FeedPosition, HourlyCounts, MessageOutcomes,
         NotificationKey, NotificationResult, NotificationState, NotificationView, OutcomeView, ReportRequest,
-        ReportState, ResendPage, ResendRequest, SendingRate, SubscriberProgress, ToNotify,
+        ReportState, ResendPage, ResendRequest, SendingRate, StreamCounts, SubscriberProgress, ToNotify,
     },
-    reporting::{count, hour_of, is_told},
+    reporting::{count, count_stream, hour_of, is_told},
 };
 
 /// A page that was left.
@@ -47,9 +51,12 @@ pub(super) struct ReportingTables {
     sequenced: i64,
     pub fanned_out: i64,
     accounts: BTreeMap<LaneId, AccountId>,
+    streams: BTreeMap<LaneId, StreamId>,
     pub(super) subscribers: BTreeMap<(TenantId, SubscriberId), Subscriber>,
     pub notifications: BTreeMap<NotificationKey, StoredNotification>,
     pub statistics: BTreeMap<(TenantId, Time, AccountId), HourlyCounts>,
+    pub stream_statistics: BTreeMap<(TenantId, StreamId, Time), StreamCounts>,
+    pub suppression_changes: BTreeMap<MessageUid, StoredSuppressionChange>,
     /// The last hour, and all before it.
     pace: BTreeMap<(TenantId, Time), SendingRate>,
 }
@@ -67,14 +74,21 @@ impl ReportingTables {
                 to: summary.state,
             };
             self.accounts.entry(lane).or_insert_with(|| summary.lane.account.clone());
+            if let Some(stream) = summary.lane.batch.as_ref().and_then(MailStream::of_batch) {
+                self.streams.entry(lane).or_insert(stream);
+            }
             self.noted.note(&summary.lane.tenant, lane, happening);
         }
     }
 
-    /// Notes that a mail came in.
-    pub fn note_received(&mut self, tenant: &TenantId, uid: MessageUid, event: &MessageEvent) {
+    /// Notes an event that belongs to no message.
+    pub fn note_without_message(&mut self, tenant: &TenantId, uid: MessageUid, event: &MessageEvent) {
         let MessageEvent { seq, at, kind, .. } = *event;
-        self.noted.note(tenant, no_lane(), AppendedEvent { uid, seq, at, kind, to: MessageState::Sent });
+        self.noted.note(
+            tenant,
+            suppression_changes::no_lane(),
+            AppendedEvent { uid, seq, at, kind, to: MessageState::Sent },
+        );
     }
 
     /// Leaves what was noted, as a transaction does before its commit; whether there was anything.
@@ -104,7 +118,13 @@ impl ReportingTables {
         given
     }
 
-    fn fan_out(&mut self, now: Time, limit: u32, tenants: &BTreeMap<TenantId, Tenant>) -> u32 {
+    fn fan_out(
+        &mut self,
+        now: Time,
+        limit: u32,
+        tenants: &BTreeMap<TenantId, Tenant>,
+        streams: &StreamTable,
+    ) -> u32 {
         let done = self.fanned_out;
         let next = self.pages.iter().filter(|left| left.position > Some(done));
         let mut fanned = 0;
@@ -123,6 +143,11 @@ impl ReportingTables {
                     let hour = (tenant.clone(), hour_of(page.at), account.clone());
                     count(self.statistics.entry(hour).or_default(), entry, page.at);
                 }
+                let stream = self.streams.get(&page.lanes[usize::from(entry.lane)]);
+                if let Some(stream) = stream.filter(|stream| streams.has(tenant, stream)) {
+                    let hour = (tenant.clone(), stream.clone(), hour_of(page.at));
+                    count_stream(self.stream_statistics.entry(hour).or_default(), entry);
+                }
             }
             let mut counts = HourlyCounts::default();
             page.entries.iter().for_each(|entry| count(&mut counts, entry, page.at));
@@ -134,6 +159,7 @@ impl ReportingTables {
             fanned += 1;
         }
         self.statistics.retain(|_, counts| *counts != HourlyCounts::default());
+        self.stream_statistics.retain(|_, counts| *counts != StreamCounts::default());
         fanned
     }
 
@@ -151,6 +177,8 @@ impl ReportingTables {
         self.notifications.retain(|key, _| key.tenant != *tenant);
         self.subscribers.retain(|(of, _), _| of != tenant);
         self.statistics.retain(|(of, ..), _| of != tenant);
+        self.stream_statistics.retain(|(of, ..), _| of != tenant);
+        self.suppression_changes.retain(|_, change| change.tenant != *tenant);
         self.pace.retain(|(of, _), _| of != tenant);
         self.pages.retain(|left| left.tenant != *tenant);
     }
@@ -159,7 +187,8 @@ impl ReportingTables {
 impl MemoryTables {
     fn event(&self, uid: MessageUid, seq: i64) -> Option<MessageEvent> {
         let of_message = self.messages.get(&uid).map(|stored| &stored.record.events);
-        let events = of_message.or_else(|| self.inbound.events(uid))?;
+        let of_change = || self.reports.suppression_changes.get(&uid).map(|change| &change.events);
+        let events = of_message.or_else(|| self.inbound.events(uid)).or_else(of_change)?;
         events.iter().find(|event| event.seq == seq).cloned()
     }
 
@@ -211,7 +240,7 @@ impl ReportStore for MemoryStore {
     async fn fan_out(&self, now: Time, limit: u32) -> Result<u32, StoreError> {
         let mut tables = self.tables()?;
         let MemoryTables { reports, directory, .. } = &mut *tables;
-        let fanned = reports.fan_out(now, limit, &directory.tenants);
+        let fanned = reports.fan_out(now, limit, &directory.tenants, &directory.streams);
         self.commit(fanned > 0);
         self.tell(fanned > 0);
         Ok(fanned)

@@ -1,7 +1,7 @@
 //! Forgetting.
 
 use async_trait::async_trait;
-use postway_domain::{EmailAddress, Lane, MessageUid, TenantId, Time};
+use postway_domain::{EmailAddress, Lane, MessageUid, TenantId, Time, id::StreamId};
 
 use super::{MemoryStore, stored_message::StoredMessage, tables::MemoryTables};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     port::RetentionStore,
     record::{
         ErasureCounts, ExpungeRequest, ExpungeSlice, LaneUpkeep, MessageTombstone, NotificationState,
-        OldestMail, StatisticsRow,
+        OldestMail, StatisticsRow, StreamStatisticsRow,
     },
     retention::{
         ERASED_ADDRESS, FanOutBacklog, KEY_LASTS, MessageDeliveryState, SLICE_MAX, TRACE_LASTS,
@@ -143,6 +143,7 @@ impl MemoryTables {
                 if is_alone { &mut alone } else { &mut among }.push(summary.uid);
             }
         }
+        self.erase_changes(tenant, address);
         for uid in &alone {
             self.bury(*uid, None, now);
         }
@@ -292,5 +293,40 @@ impl RetentionStore for MemoryStore {
         until: Time,
     ) -> Result<Vec<StatisticsRow>, StoreError> {
         Ok(self.tables()?.statistics(tenant, since, until))
+    }
+
+    async fn stream_statistics(
+        &self,
+        tenant: &TenantId,
+        stream: &StreamId,
+        since: Time,
+        until: Time,
+    ) -> Result<Vec<StreamStatisticsRow>, StoreError> {
+        let tables = self.tables()?;
+        let hours = tables.reports.stream_statistics.iter();
+        let wanted = hours.filter(|((of, named, hour), _)| {
+            of == tenant && named == stream && (since..until).contains(hour)
+        });
+        let rows = wanted.map(|((_, _, hour), counts)| StreamStatisticsRow {
+            hour: *hour,
+            tenant: tenant.clone(),
+            stream: stream.clone(),
+            counts: *counts,
+        });
+        Ok(rows.collect())
+    }
+
+    async fn busiest_streams(&self, since: Time, limit: u32) -> Result<Vec<StreamStatisticsRow>, StoreError> {
+        let tables = self.tables()?;
+        let hours = tables.reports.stream_statistics.iter();
+        let rows = hours.filter(|((.., hour), _)| *hour >= since).map(|((tenant, stream, hour), counts)| {
+            StreamStatisticsRow {
+                hour: *hour,
+                tenant: tenant.clone(),
+                stream: stream.clone(),
+                counts: *counts,
+            }
+        });
+        Ok(StreamStatisticsRow::busiest(rows.collect(), since, limit))
     }
 }

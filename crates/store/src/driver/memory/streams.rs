@@ -16,21 +16,11 @@ use crate::{
 
 /// Suppressions of streams, patterns or the whole installation.
 #[derive(Default)]
-pub(super) struct ScopedTable(BTreeMap<SuppressionScope, ScopedSuppression>);
+pub(super) struct ScopedTable(pub(super) BTreeMap<SuppressionScope, ScopedSuppression>);
 
 impl ScopedTable {
     pub fn in_force(&self, now: Time) -> impl Iterator<Item = &ScopedSuppression> {
         self.0.values().filter(move |one| one.expires_at.is_none_or(|at| at > now))
-    }
-
-    pub fn add(&mut self, list: Vec<ScopedSuppression>) -> ChangeResult {
-        self.0.extend(list.into_iter().map(|one| (one.scope.clone(), one)));
-        ChangeResult::Done
-    }
-
-    pub fn remove(&mut self, scopes: &[SuppressionScope]) -> ChangeResult {
-        let removed = scopes.iter().filter(|scope| self.0.remove(scope).is_some()).count();
-        done_if(removed > 0, ChangeResult::Missing)
     }
 
     pub fn forget(&mut self, now: Time) {
@@ -60,6 +50,10 @@ impl ScopedTable {
 pub(super) struct StreamTable(BTreeMap<(TenantId, StreamId), MailStream>);
 
 impl StreamTable {
+    pub fn has(&self, tenant: &TenantId, id: &StreamId) -> bool {
+        self.0.contains_key(&(tenant.clone(), id.clone()))
+    }
+
     pub fn create(&mut self, stream: MailStream) -> ChangeResult {
         let place = (stream.tenant.clone(), stream.id.clone());
         let is_free = !self.0.contains_key(&place);
@@ -111,6 +105,7 @@ impl MemoryTables {
                 *updated_at = (*updated_at).max(decision.at);
             });
         }
+        self.note_decision(&decision.suppression(), decision.leaves, decision.at);
         ChangeResult::Done
     }
 }

@@ -128,7 +128,8 @@ macro_rules! migrations {
         // would stand outside its chain. Step 26 adds tables that older programs do not know: bulk actions wait
         // with them. Step 27 adds what older programs leave empty. Before 29, a mailbox with the role of domain
         // reports cannot be read, and neither can a tenant with an archive; mail would be removed that the
-        // archive still waits for.
+        // archive still waits for. Before 30, a template would be rendered without its layout, and a
+        // tenant with a language or a history with changes of suppressions cannot be read.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -158,6 +159,7 @@ macro_rules! migrations {
             step!("00", 26, "bulk_actions", writable from 25),
             step!("00", 27, "trace", writable from 25),
             step!("00", 29, "reports_and_archive", writable from 29),
+            step!("00", 30, "locales", writable from 30),
         ]
     }};
 }

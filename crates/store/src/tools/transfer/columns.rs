@@ -226,3 +226,18 @@ pub(super) const ARCHIVED_MAIL: &[CopiedColumn] = &[
     int("archived_at"),
     int("expires_at"),
 ];
+
+pub(super) const STREAM_STATISTIC: &[CopiedColumn] = &[
+    text("tenant"),
+    text("stream"),
+    int("hour"),
+    int("accepted"),
+    int("sent"),
+    int("failed"),
+    int("suppressed"),
+    int("delivered"),
+    int("bounced"),
+    int("complained"),
+    int("unsubscribed"),
+    int("resubscribed"),
+];

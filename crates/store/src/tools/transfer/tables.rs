@@ -4,7 +4,7 @@
 use super::{
     columns::{
         ARCHIVED_MAIL, BULK_ACTION, CONTENT, DOMAIN_REPORT, DOMAIN_REPORT_LINE, GATEWAY_USER, INBOUND,
-        MESSAGE, NOTIFICATION, PROVIDER_EVENT, SUBSCRIBER,
+        MESSAGE, NOTIFICATION, PROVIDER_EVENT, STREAM_STATISTIC, SUBSCRIBER,
     },
     table_description::{CopiedTable, bytes, int, text},
 };
@@ -263,6 +263,8 @@ pub(super) static TABLES: &[CopiedTable] = &[
             text("description"),
             text("sample"),
             int("created_at"),
+            text("layout"),
+            int("inline_css"),
         ],
     )
     .bytes(TEMPLATE_BYTES),
@@ -283,6 +285,7 @@ pub(super) static TABLES: &[CopiedTable] = &[
             int("created_at"),
             int("updated_at"),
             int("deleted_at"),
+            text("locale"),
         ],
     )
     .summed("version"),
@@ -337,6 +340,8 @@ pub(super) static TABLES: &[CopiedTable] = &[
         ],
     )
     .summed("accepted + sent + failed"),
+    CopiedTable::new("stream_statistic", 3, STREAM_STATISTIC).summed("accepted + sent + failed"),
+    CopiedTable::new("suppression_change", 1, &[bytes("uid"), text("tenant"), text("pattern"), int("at")]),
     CopiedTable::new(
         "tombstone",
         1,

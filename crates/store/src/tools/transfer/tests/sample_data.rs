@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use postway_domain::{
-    AccountLimits, DkimAlgorithm, DkimKey, HookProvider, KnownRecipient, MessagePriority, MessageUid,
-    PersonalDigest, RecipientId, RecipientKey, Template, TenantId,
+    AccountLimits, DkimAlgorithm, DkimKey, HookProvider, KnownRecipient, MailStream, MessagePriority,
+    MessageUid, PersonalDigest, RecipientId, RecipientKey, Template, TenantId,
     id::{AuditId, SessionId},
     message::AttemptOutcome,
     quota::QuotaDay,
@@ -152,12 +152,15 @@ async fn catalogue(store: &Shared) {
         mjml: Some("<mjml/>".to_owned()),
         description: Some("Größe".to_owned()),
         sample: Some("{}".to_owned()),
+        layout: Some("base".parse().unwrap()),
+        inline_css: true,
         created_at: at(1),
     };
     let second = Template { version: 2, mjml: None, ..template.clone() };
     let whole = KnownRecipient {
         external_id: Some("Größe ".to_owned()),
         name: Some("Ada".to_owned()),
+        locale: Some("de-AT".parse().unwrap()),
         personal_number: Some(SealedSecret(vec![0, 255])),
         personal_number_digest: Some(PersonalDigest([5; 32])),
         personal_number_masked: Some("***1".to_owned()),
@@ -245,6 +248,10 @@ async fn manage(store: &Shared) {
             streams::scoped(None, "*@nowhere.example", None),
         ]),
         DirectoryChange::CreateStream(streams::stream("news")),
+        DirectoryChange::CreateStream(MailStream {
+            tenant: sample::other_tenant(),
+            ..streams::stream("spring")
+        }),
         DirectoryChange::CreateRoute(routes::route("news", 3)),
         DirectoryChange::CreateBulkAction(bulk::action(1)),
         DirectoryChange::PutDomainCheck(bulk::check("example.org", 3)),
@@ -279,6 +286,7 @@ async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
         format!("{:?}", store.batches(tenant, None, 99).await.unwrap()),
         format!("{:?}", store.suppressions(tenant, None, 99).await.unwrap()),
         format!("{:?}", store.streams(tenant, None, 99).await.unwrap()),
+        format!("{:?}", store.busiest_streams(at(-9_000_000), 99).await.unwrap()),
         format!("{:?}", store.routes(tenant).await.unwrap()),
         format!("{:?}", store.bulk_actions(tenant, None, 99).await.unwrap()),
         format!("{:?}", store.domain_checks(tenant, 99).await.unwrap()),
