@@ -31,6 +31,7 @@ mod reporting;
 mod retention;
 mod sql;
 mod sql_store;
+mod text_block;
 mod tools;
 mod view_definitions;
 

@@ -66,6 +66,7 @@ pub mod subscribers;
 pub mod suppress;
 pub mod templates;
 pub mod tenants;
+pub mod text_blocks;
 pub mod traces;
 pub mod windows;
 pub mod wire;

@@ -63,7 +63,8 @@ pub use report::{
 pub use stream::{ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionScope};
 pub use view::{
     AttemptDialogue, AttemptView, BlockedLanes, BodyLocation, MessageBrief, MessageCount, MessageFilter,
-    MessageKey, MessagePage, MessageRecord, MessageSummary, QueueStats, RecipientRecord, SendingRate,
+    MessageKey, MessagePage, MessageRecord, MessageSummary, MetadataField, QueueStats, RecipientRecord,
+    SendingRate,
 };
 
 use postway_domain::{AccountId, TenantId};

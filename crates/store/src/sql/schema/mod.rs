@@ -126,7 +126,7 @@ macro_rules! migrations {
         // whatever the routes say, and dialogues would outlive their messages. Before 24, a tenant with a daily
         // quota cannot be read. Before 25, bodies that a tenant guards would be shown, and lines of the audit log
         // would stand outside its chain. Step 26 adds tables that older programs do not know: bulk actions wait
-        // with them.
+        // with them. Before 31, texts of mail that is removed or erased would stay in text blocks.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -154,6 +154,7 @@ macro_rules! migrations {
             step!("00", 24, "quota", writable from 24),
             step!("00", 25, "people", writable from 25),
             step!("00", 26, "bulk_actions", writable from 25),
+            step!("00", 31, "text_block", writable from 31),
         ]
     }};
 }
