@@ -10,6 +10,7 @@ mod disk_space;
 mod duty_pace;
 mod lanes;
 mod retention;
+mod text_blocks;
 mod verdict;
 
 use std::{
@@ -104,6 +105,7 @@ impl HousekeepingDuties {
             self.keep_measuring(pace),
             self.keep_expiring(pace),
             self.keep_bulk_actions(pace),
+            self.keep_text_blocks(pace),
             self.keep_reclaiming_inbound(pace),
             self.keep_timing_out_receipts(pace),
             self.keep_cleaning_up(pace),

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    sql::{SqlSession, SqlText, values},
+    sql::{Row, SqlSession, SqlText, values},
     text_block::{BLOCK_MESSAGES, SearchNeedles},
 };
 
@@ -53,41 +53,57 @@ pub(super) async fn newest_with(
         let next = uids.last().copied().filter(|_| uids.len() >= limit);
         return Ok(LeadMessages { uids, next, cost });
     }
-    let mut reached = beyond.from;
+    let mut reached = beyond.from.min(range.before);
     for block in &blocks {
+        if reached <= range.from || uids.len() >= limit {
+            break;
+        }
         let (first, last) = (MessageUid::from_bytes(block.id16(0)?), MessageUid::from_bytes(block.id16(1)?));
-        if reached <= range.from {
-            break;
-        }
-        let known = uids.len();
         let part = IdRange { from: first.max(range.from), before: reached.min(last.successor()) };
-        let whole = IdRange { from: first, before: last.successor() };
-        if block.opt_int(3)?.is_none() {
-            let (positions, bytes) = needles.candidates(block.opt_bytes(4)?.unwrap_or_default())?;
-            cost += BLOCK_COST * (1 + bytes / COST_BYTES);
-            if !positions.is_empty() {
-                let all = in_range(session, tenant, whole, IN_BLOCK_MAX).await?;
-                let in_part = |uid: &MessageUid| (part.from..part.before).contains(uid);
-                let is_as_filled = usize::try_from(block.int(2)?).is_ok_and(|messages| messages == all.len());
-                let met: Vec<MessageUid> = match is_as_filled {
-                    // Ids are read from the newest on, positions count from the oldest.
-                    true => {
-                        positions.iter().rev().filter_map(|at| all.get(all.len() - 1 - at)).copied().collect()
-                    }
-                    false => all,
-                };
-                uids.extend(met.into_iter().filter(in_part));
-            }
-        } else {
-            uids.extend(in_range(session, tenant, part, IN_BLOCK_MAX).await?);
+        let (met, bytes) =
+            match chosen(session, tenant, needles, block, IdRange { before: last.successor(), from: first })
+                .await?
+            {
+                Some((chosen, bytes)) => {
+                    (chosen.into_iter().filter(|uid| (part.from..part.before).contains(uid)).collect(), bytes)
+                }
+                None => (in_range(session, tenant, part, IN_BLOCK_MAX).await?, 0),
+            };
+        cost += BLOCK_COST * (1 + bytes / COST_BYTES) + met.len();
+        let is_cut = met.len() == IN_BLOCK_MAX;
+        uids.extend(met);
+        if is_cut {
+            let next = uids.last().copied();
+            return Ok(LeadMessages { uids, next, cost });
         }
-        cost += uids.len() - known;
         reached = part.from;
-        if uids.len() >= limit {
-            break;
-        }
     }
     Ok(LeadMessages { uids, next: (reached > range.from).then_some(reached), cost })
+}
+
+/// The messages of a block that may match, the newest first, and the bytes that were opened. `None` if the block
+/// is empty, or the messages in its range are not those that it was filled with.
+async fn chosen(
+    session: &mut dyn SqlSession,
+    tenant: &str,
+    needles: &SearchNeedles,
+    block: &Row,
+    whole: IdRange,
+) -> Result<Option<(Vec<MessageUid>, usize)>, StoreError> {
+    if block.opt_int(3)?.is_some() {
+        return Ok(None);
+    }
+    let (positions, bytes) = needles.candidates(block.opt_bytes(4)?.unwrap_or_default())?;
+    if positions.is_empty() {
+        return Ok(Some((Vec::new(), bytes)));
+    }
+    let all = in_range(session, tenant, whole, IN_BLOCK_MAX).await?;
+    if usize::try_from(block.int(2)?).ok() != Some(all.len()) {
+        return Ok(None);
+    }
+    // Ids are read from the newest on, positions count from the oldest.
+    let at = |position: &usize| all.get(all.len().checked_sub(position + 1)?).copied();
+    Ok(Some((positions.iter().rev().filter_map(at).collect(), bytes)))
 }
 
 /// The messages of a tenant in a range, the newest first.
