@@ -9,7 +9,7 @@ import { inWords } from "../part/controls.js";
 import { edit } from "../part/dialog.js";
 import { Hook } from "../part/hook.js";
 import { Icon } from "../part/icon.js";
-import { ThisHour } from "../part/last_hour.js";
+import { LastHours } from "../part/last_hour.js";
 import { Loaded, useLoad } from "../part/load.js";
 import { Past } from "../part/past.js";
 import { showSteps } from "../part/steps.js";
@@ -99,7 +99,7 @@ function Shown({ one, path, changed }) {
       ["Changed", html`<${When} at=${one.updated_at} />`],
     ]} />
     ${one.kind !== "sandbox" && html`<${Hook} path=${path} />`}
-    <${ThisHour} account=${one.id} />
+    <${LastHours} account=${one.id} />
     <section class="card"><h2>Last 24 hours, by hour</h2><${Past} label="Last 24 hours, by hour" hours=${24} account=${one.id} /></section>
     <${Standing} account=${one.id} />
   `;

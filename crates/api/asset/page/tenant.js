@@ -9,7 +9,7 @@ import { accounts } from "../part/controls.js";
 import { confirm, edit, secretOnce } from "../part/dialog.js";
 import { Form } from "../part/form.js";
 import { Icon } from "../part/icon.js";
-import { ThisHour } from "../part/last_hour.js";
+import { LastHours } from "../part/last_hour.js";
 import { Loaded, useLoad } from "../part/load.js";
 import { Past } from "../part/past.js";
 import { Facts, Listing } from "../part/table.js";
@@ -106,7 +106,7 @@ function Today({ one }) {
     15_000,
   );
   const many = ({ count: { messages, or_more: more } }) => `${count(messages)}${more ? "+" : ""}`;
-  return html`<${ThisHour} /><section class="card"><h2>Last 24 hours, by hour</h2><${Past} label="Last 24 hours, by hour" hours=${24} />
+  return html`<${LastHours} /><section class="card"><h2>Last 24 hours, by hour</h2><${Past} label="Last 24 hours, by hour" hours=${24} />
     ${now.data && html`<ul class="counts spaced">${stands.map(([name, filter], place) => html`<li>
       <a href=${link("messages", filter)}>${name} <strong>${many(now.data[place])}</strong></a></li>`)}</ul>`}</section>`;
 }

@@ -3,7 +3,7 @@
 import { html } from "../vendor/preact.js";
 import { get } from "../api.js";
 import { useLoad } from "./load.js";
-import { count, share, span } from "./time.js";
+import { count, share, short, span } from "./time.js";
 
 const HOUR_MS = 3_600_000;
 const PAGE = 500;
@@ -49,10 +49,13 @@ export function LastHour({ path, query = {}, at, figures }) {
     ${!isWhole && html`<p class="muted">Of the newest ${count(PAGE * PAGES_MAX)}; the hour had more.</p>`}</section>`;
 }
 
-/** What an account, or a tenant with all of its accounts, did since the hour began, as the server counted it. */
-export function ThisHour({ account }) {
+/**
+ * What an account, or a tenant with all of its accounts, did since the last hour began, as the server counted it: that hour
+ * whole, and this one as far as it is.
+ */
+export function LastHours({ account }) {
   const now = Date.now();
-  const began = Math.floor(now / HOUR_MS) * HOUR_MS;
+  const began = (Math.floor(now / HOUR_MS) - 1) * HOUR_MS;
   const hour = useLoad(
     (signal) => get("/v1/statistics", { by: "hour", since: new Date(began).toISOString(), account }, signal),
     [account, began],
@@ -71,7 +74,7 @@ export function ThisHour({ account }) {
     { name: "bounced", value: count(bounced), note: share(bounced, sent) },
     sent > 0 && { name: "sent within", value: span(took / sent / 1000), note: "on average" },
   ].filter(Boolean);
-  return html`<section class="card" aria-label="This hour"><h2>This hour</h2>
+  return html`<section class="card" aria-label="The last hour"><h2>Since ${short(began)}</h2>
     <div class="tiles">${figures.map((figure) => html`<${Figure} ...${figure} />`)}</div></section>`;
 }
 
