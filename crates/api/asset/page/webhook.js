@@ -141,16 +141,19 @@ function Deliveries({ path }) {
             ${under(row.subject && row.id !== row.message && row.id)}`,
         },
         { head: "When", cell: (row) => html`<${Moment} at=${row.last_call?.at ?? row.created_at} />` },
-        { head: "Took", kind: "num", cell: (row) => row.last_call && `${count(row.last_call.latency_ms)} ms` },
-        { head: "State", cell: (row) => html`<${Badge} status=${row.status} />` },
+        {
+          head: "State",
+          cell: (row) => html`<${Badge} status=${row.status} />
+            ${row.next_at && under(html`next <${When} at=${row.next_at} past="soon" />`)}`,
+        },
         { head: "Calls", kind: "num", cell: (row) => row.tries },
         {
           head: "Latest answer",
           cell: (row) =>
             row.last_call &&
-            html`<button type="button" onClick=${() => look(row)}>${row.last_call.status ?? "no answer"}</button>`,
+            html`<button type="button" onClick=${() => look(row)}>${row.last_call.status ?? "no answer"}</button>
+              ${" "}<span class="muted small">${count(row.last_call.latency_ms)} ms</span>`,
         },
-        { head: "Next", cell: (row) => row.next_at && html`<${When} at=${row.next_at} past="soon" />` },
         {
           head: "Actions",
           kind: "doing",
