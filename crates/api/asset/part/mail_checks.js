@@ -24,6 +24,7 @@ const IGNORED = [
   ["background images", /background(-image)?\s*:[^;]*url\(/i],
 ];
 
+const many = (number, what) => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
 const size = (words) => new TextEncoder().encode(words).length;
 
 /** Whether a link shows one address and leads to another. */
@@ -42,14 +43,14 @@ function ofHtml(source, hasText) {
   say(own <= CLIPPED_BYTES, `${bytes(own)} of html`, own > CLIPPED_BYTES ? `Gmail shows ${bytes(CLIPPED_BYTES)} and clips the rest` : "Gmail clips at 102 KiB");
   const links = [...parsed.querySelectorAll("a[href]")];
   const dead = links.filter((link) => /^(#|javascript:|$)/i.test(link.getAttribute("href").trim()));
-  if (dead.length) say(false, `${count(dead.length)} links lead nowhere`, "an empty address or #");
+  if (dead.length) say(false, `${many(dead.length, "link")} to nowhere`, "an empty address or #");
   const plain = links.filter((link) => /^http:/i.test(link.getAttribute("href")));
-  if (plain.length) say(false, `${count(plain.length)} links without TLS`, "http:// warns in many browsers");
+  if (plain.length) say(false, `${many(plain.length, "link")} without TLS`, "http:// warns in many browsers");
   const lying = links.filter(misleads);
-  if (lying.length) say(false, `${count(lying.length)} links show another address than they lead to`, "taken for phishing");
+  if (lying.length) say(false, `${many(lying.length, "link")} with the address of another place`, "taken for phishing");
   const images = [...parsed.querySelectorAll("img")];
   const silent = images.filter((image) => !image.hasAttribute("alt"));
-  say(!silent.length, images.length ? `${count(images.length)} images` : "No images", silent.length ? `${count(silent.length)} without alt: most readers see nothing at first` : null);
+  say(!silent.length, images.length ? many(images.length, "image") : "No images", silent.length ? `${count(silent.length)} without alt: most readers see nothing at first` : null);
   for (const name of DROPPED) {
     const there = parsed.querySelectorAll(name).length;
     if (there) say(false, `${count(there)} × <${name.match(/^\w+/)[0]}>`, "mail programs drop it");
@@ -73,17 +74,18 @@ const TEXT_FOR_IMAGE = 40;
 function ofBody(parsed, links, hasText) {
   const found = [];
   const say = (ok, what, more) => found.push({ ok, what, more });
-  say(hasText, hasText ? "A text beside the html" : "No text beside the html", hasText ? null : "filters count it against a mail, and some readers see nothing");
+  if (hasText !== undefined)
+    say(hasText, hasText ? "A text beside the html" : "No text beside the html", hasText ? null : "filters count it against a mail, and some readers see nothing");
   const images = parsed.querySelectorAll("img").length;
   const words = parsed.body.textContent.replace(/\s+/g, " ").trim().length;
   if (images && words < images * TEXT_FOR_IMAGE)
-    say(false, `${count(words)} characters of text for ${count(images)} images`, "looks like a mail that is a picture");
+    say(false, `${many(words, "character")} of text for ${many(images, "image")}`, "looks like a mail that is a picture");
   const short = links.filter((link) => SHORTENERS.some((host) => link.hostname === host || link.hostname.endsWith(`.${host}`)));
-  if (short.length) say(false, `${count(short.length)} links by a shortener`, "their domains are on block lists again and again");
+  if (short.length) say(false, `${many(short.length, "link")} by a shortener`, "their domains are on block lists again and again");
   const bare = links.filter((link) => /^\d{1,3}(\.\d{1,3}){3}$/.test(link.hostname));
-  if (bare.length) say(false, `${count(bare.length)} links to an IP address`, "nearly only spam has them");
+  if (bare.length) say(false, `${many(bare.length, "link")} to an IP address`, "nearly only spam has them");
   const hidden = [...parsed.querySelectorAll("[data-style]")].filter((one) => HIDDEN.test(one.dataset.style) && one.textContent.trim().length > 200);
-  if (hidden.length) say(false, `${count(hidden.length)} long hidden texts`, "a short preview text is usual; more is counted as hiding");
+  if (hidden.length) say(false, many(hidden.length, "long hidden text"), "a short preview text is usual; more is counted as hiding");
   return found;
 }
 
@@ -149,7 +151,14 @@ function OfHtml({ path, headers, hasText }) {
   }}<//>`;
 }
 
+/** Whether the html has a text beside it, as far as the header says. */
+function hasText(headers) {
+  const type = headers.find((one) => one.name.toLowerCase() === "content-type")?.value ?? "";
+  if (/^\s*text\/html/i.test(type)) return false;
+  return /^\s*multipart\/alternative/i.test(type) || undefined;
+}
+
 /** The tab of a mail at `path`. */
 export const Checks = ({ path, mail }) =>
-  mail.has_html ? html`<${OfHtml} path=${path} headers=${mail.headers} hasText=${Boolean(mail.text)} />`
+  mail.has_html ? html`<${OfHtml} path=${path} headers=${mail.headers} hasText=${hasText(mail.headers)} />`
     : html`<${Found} found=${ofHeaders(mail.headers)} /><${OfDomain} headers=${mail.headers} />`;
