@@ -247,7 +247,7 @@ impl AuditFilter {
         let at_once = if is_narrow { EXPORT_PAGE } else { limit };
         let (mut found, mut examined) = (Vec::new(), 0);
         loop {
-            // One more than is looked at shows whether there is a next page.
+            // One more than is examined shows whether there is a next page.
             let mut entries = app.store.audit(tenant, before, at_once + 1).await?;
             let more = entries.len() > at_once as usize;
             entries.truncate(at_once as usize);

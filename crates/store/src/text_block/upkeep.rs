@@ -34,7 +34,7 @@ const TENANTS: SqlText =
     SqlText::same("SELECT id FROM tenant WHERE deleted_at IS NULL AND id > ? ORDER BY id LIMIT ?");
 const NEWEST: SqlText =
     SqlText::same("SELECT last_uid FROM text_block WHERE tenant = ? ORDER BY first_uid DESC LIMIT 1");
-/// The message that ends the next block: so many after the last.
+/// The message that ends the next block: the last of a thousand.
 pub(crate) const END: SqlText = SqlText::of_each(
     "SELECT uid FROM message WHERE tenant = ? AND uid >= ? AND tenant = ? AND uid < ? ORDER BY uid LIMIT 1 OFFSET 1023",
     "SELECT uid FROM message WHERE (tenant, uid) >= (?, ?) AND (tenant, uid) < (?, ?) \
@@ -53,7 +53,7 @@ pub(crate) const EMPTY: SqlText = SqlText::same(
     "SELECT tenant, first_uid, last_uid, generation FROM text_block WHERE marked_at IS NOT NULL AND marked_at <= ? \
      ORDER BY marked_at LIMIT ?",
 );
-/// The order of the columns is that of the joined rows: a message, then what belongs to it.
+/// The texts of the messages in a range of ids, which each database finds along the index by tenant.
 pub(crate) const MESSAGES: SqlText = SqlText::of_each(
     "SELECT m.uid, c.sensitive, c.subject, c.metadata FROM message m CROSS JOIN content c ON c.uid = m.uid \
      WHERE m.tenant = ? AND m.uid >= ? AND m.tenant = ? AND m.uid <= ? ORDER BY m.uid LIMIT ?",
