@@ -27,7 +27,7 @@ use crate::{
         body,
         error::ApiError,
         pagination::{self, PageRequest},
-        query::QueryParameters,
+        query::{QueryParameters, bounded_text},
         request_id::RequestId,
     },
     state::{AppState, SharedState},
@@ -218,7 +218,7 @@ struct AuditFilter {
 
 impl AuditFilter {
     fn take(query: &mut QueryParameters) -> Self {
-        let mut text = |name| query.parse(name, |text| Ok::<_, String>(text.to_owned()));
+        let mut text = |name| query.parse(name, bounded_text);
         Self { actor: text("actor"), action: text("action"), target: text("target") }
     }
 

@@ -159,6 +159,10 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
                 "listMessages?tag",
                 "listMessages?request_id",
                 "listMessages?error_code",
+                "listMessages?metadata",
+                "listAudit?actor",
+                "listAudit?action",
+                "listAudit?target",
             ],
         ),
         (
@@ -168,6 +172,7 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
         (
             Chars(1, 998),
             &[
+                "listDeadLetters?metadata",
                 "listDeadLetters?request_id",
                 "listDeadLetters?error_code",
                 "listDeadLetters?provider_message_id",

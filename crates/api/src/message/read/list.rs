@@ -13,7 +13,11 @@ use postway_store::{
 
 use crate::{
     auth::Reader,
-    http::{error::ApiError, pagination::PageRequest, query::QueryParameters},
+    http::{
+        error::ApiError,
+        pagination::PageRequest,
+        query::{QueryParameters, bounded_text},
+    },
     message::{
         read::{blocked_filter::BlockedBy, search_text::ParsedSearch, summaries::summaries},
         view::{MatchCountView, MessageList},
@@ -21,8 +25,6 @@ use crate::{
     state::{AppState, SharedState},
 };
 
-/// The longest text of a filter.
-const TEXT_BYTES_MAX: usize = 998;
 /// The most messages that are counted.
 pub(crate) const COUNTED_MAX: u32 = 100_000;
 
@@ -127,7 +129,7 @@ impl AskedFilter {
         let outcome = query.parse("outcome", outcome_of);
         let held_by = query.parse("held_by", str::parse::<BlockedBy>);
         let waits = query.parse("waiting", yes_or_no).unwrap_or(false);
-        let search = query.parse("q", bounded).filter(|text| !text.trim().is_empty());
+        let search = query.parse("q", bounded_text).filter(|text| !text.trim().is_empty());
         Self { filter: MessageFilter { status, outcome, waits, ..filter(query) }, held_by, search }
     }
 
@@ -180,12 +182,12 @@ pub(crate) fn filter(query: &mut QueryParameters) -> MessageFilter {
         account: query.parse("account", str::parse::<AccountId>),
         batch: query.parse("batch", str::parse::<BatchCode>).map(|code| code.to_string()),
         recipient: query.parse("recipient", str::parse::<EmailAddress>).map(|address| address.to_string()),
-        tag: query.parse("tag", bounded),
+        tag: query.parse("tag", bounded_text),
         metadata: query.parse("metadata", metadata_field),
-        request_id: query.parse("request_id", bounded),
-        provider_message_id: query.parse("provider_message_id", bounded),
-        subject: query.parse("subject", bounded),
-        error_code: query.parse("error_code", bounded),
+        request_id: query.parse("request_id", bounded_text),
+        provider_message_id: query.parse("provider_message_id", bounded_text),
+        subject: query.parse("subject", bounded_text),
+        error_code: query.parse("error_code", bounded_text),
         since: query.parse("since", str::parse::<Time>),
         until: query.parse("until", str::parse::<Time>),
         ..MessageFilter::default()
@@ -193,19 +195,12 @@ pub(crate) fn filter(query: &mut QueryParameters) -> MessageFilter {
 }
 
 fn metadata_field(text: &str) -> Result<MetadataField, String> {
-    let text = bounded(text)?;
+    let text = bounded_text(text)?;
     let (key, value) = text
         .split_once('=')
         .filter(|(key, _)| !key.is_empty())
         .ok_or("must be key=value, such as order=17")?;
     Ok(MetadataField { key: key.to_owned(), value: value.to_owned() })
-}
-
-fn bounded(text: &str) -> Result<String, String> {
-    match text.len() {
-        0..=TEXT_BYTES_MAX => Ok(text.to_owned()),
-        _ => Err(format!("must have at most {TEXT_BYTES_MAX} bytes")),
-    }
 }
 
 /// The page that the rest of the query requests.
