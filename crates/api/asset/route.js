@@ -24,6 +24,7 @@ export const ROUTES = [
   ["domains", "domains", "Domains", "read"],
   ["signing-keys", "signing_keys", "Signing keys", "read"],
   ["mailboxes", "mailboxes", "Mailboxes", "read"],
+  ["mailboxes/:id", "mailbox", "Mailbox", "read"],
   ["routes", "routes", "Routes", "read"],
   ["rules", "rules", "Rules", "read"],
   ["inbound", "inbound", "Inbound mail", "read"],

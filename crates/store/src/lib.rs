@@ -34,6 +34,7 @@ mod reporting;
 mod retention;
 mod sql;
 mod sql_store;
+mod text_block;
 mod tools;
 mod view_definitions;
 

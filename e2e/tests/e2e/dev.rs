@@ -118,7 +118,7 @@ async fn mail_is_taken_without_keys_shown_and_forgotten() -> anyhow::Result<()> 
     assert_eq!(found, json!([]));
     browser.screenshot(&picture("dev-inbox")).await?;
     browser.click("Checks").await?;
-    browser.wait_for_text("1 links lead nowhere").await?;
+    browser.wait_for_text("1 link to nowhere").await?;
     browser.wait_for_text("Uses display: flex or grid").await?;
     browser.wait_for_text("1 without alt").await?;
     browser.screenshot(&picture("dev-checks")).await?;

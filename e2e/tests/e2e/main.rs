@@ -60,6 +60,7 @@ mod page;
 mod page_address;
 mod page_forms;
 mod page_questions;
+mod page_views;
 mod page_work;
 mod partial_recipients;
 mod people;

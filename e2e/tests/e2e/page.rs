@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use postway_e2e::{ALLOW_LOOPBACK, Browser, Gateway, Receiver, eventually, mail, mail_with, text};
-use postway_testkit::{ClosedPort, SinkAction, SinkVerb, SmtpSink, SourceReply, accessibility};
+use postway_testkit::{ClosedPort, SinkAction, SinkVerb, SmtpSink, SourceReply};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -333,58 +333,4 @@ async fn hostile_html_is_shown_and_does_nothing() -> anyhow::Result<()> {
     assert_eq!(browser.run("return window.pwned === undefined").await?, true);
     assert_ne!(browser.run("return document.title").await?, "pwned");
     browser.screenshot(&picture("hostile")).await
-}
-
-#[tokio::test]
-async fn every_page_is_accessible_on_a_desk_and_on_a_phone() -> anyhow::Result<()> {
-    let gateway = Gateway::start_untouched(&[]).await?;
-    gateway.send(json!({"id": "one", "from": "a@example.com", "to": "b@example.net", "subject": "One", "text": "x"})).await?;
-    gateway.wait_for("one", "captured").await?;
-    let judge = accessibility::script();
-    for (name, width, height) in [("desk", 1280, 800), ("phone", 390, 844)] {
-        let browser = signed_in(&gateway, width, height).await?;
-        for place in [
-            "",
-            "send",
-            "messages",
-            "messages/one",
-            "inbox",
-            "dead-letters",
-            "bulk-actions",
-            "accounts",
-            "accounts/sandbox",
-            "batches",
-            "templates",
-            "recipients",
-            "suppressions",
-            "domains",
-            "signing-keys",
-            "mailboxes",
-            "rules",
-            "inbound",
-            "contacts",
-            "webhooks",
-            "outbox",
-            "settings",
-            "tenants",
-            "tenants/default",
-            "nodes",
-            "audit",
-            "no-such-page",
-        ] {
-            go(&browser, &gateway, place).await?;
-            browser.run(&judge).await?;
-            let found = browser
-                .run(
-                    "return axe.run().then(({ violations }) => violations.map((one) =>
-                `${one.id}: ${one.nodes.map((node) => node.html).slice(0, 3).join(' ')}`))",
-                )
-                .await?;
-            assert_eq!(found, json!([]), "{name}, #/{place}");
-            let wide = browser.run("return document.documentElement.scrollWidth > innerWidth + 1").await?;
-            assert_eq!(wide, false, "{name}, #/{place} scrolls sideways");
-            browser.screenshot(&picture(&format!("{name}-{}", place.replace('/', "-")))).await?;
-        }
-    }
-    Ok(())
 }

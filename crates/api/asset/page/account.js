@@ -9,6 +9,7 @@ import { inWords } from "../part/controls.js";
 import { edit } from "../part/dialog.js";
 import { Hook } from "../part/hook.js";
 import { Icon } from "../part/icon.js";
+import { LastHours } from "../part/last_hour.js";
 import { Loaded, useLoad } from "../part/load.js";
 import { Past } from "../part/past.js";
 import { showSteps } from "../part/steps.js";
@@ -71,6 +72,7 @@ function Shown({ one, path, changed }) {
         <${Button} onClick=${turn}>${one.suspended ? "Activate" : "Suspend"}<//>`
       }
       <a class="button" href=${link("messages", { account: one.id })}>Its messages</a>
+      ${may("admin") && html`<a class="button" href=${link("audit", { tenant: one.tenant, target: one.id })}>Who changed it</a>`}
       ${one.kind === "sandbox" && html`<a class="button" href=${link("inbox", { account: one.id })}>Its inbox</a>`}
     </div>
     ${open &&
@@ -100,6 +102,7 @@ function Shown({ one, path, changed }) {
       ["Changed", html`<${When} at=${one.updated_at} />`],
     ]} />
     ${one.kind !== "sandbox" && html`<${Hook} path=${path} />`}
+    <${LastHours} account=${one.id} />
     <section class="card"><h2>Last 24 hours, by hour</h2><${Past} label="Last 24 hours, by hour" hours=${24} account=${one.id} /></section>
     <${Standing} account=${one.id} />
   `;

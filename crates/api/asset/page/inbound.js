@@ -28,7 +28,7 @@ const columns = [
     cell: (row) => html`<a href=${link(`inbound/${row.id}`)}>${row.subject || "(no subject)"}</a>
       ${under([row.from, row.error].filter(Boolean).join(" · "))}`,
   },
-  { head: "Mailbox", cell: (row) => row.mailbox },
+  { head: "Mailbox", cell: (row) => html`<a href=${link(`mailboxes/${encodeURIComponent(row.mailbox)}`)}>${row.mailbox}</a>` },
   { head: "Tries", kind: "num", cell: (row) => row.tries },
   { head: "Arrived", cell: (row) => html`<${Moment} at=${row.arrived_at ?? row.created_at} />` },
 ];

@@ -33,6 +33,14 @@ function about(result) {
   return [...found];
 }
 
+/** A message by its subject, once it is known. */
+function Named({ uid }) {
+  const message = useLoad((signal) => get(url`/v1/messages/${uid}`, {}, signal), [uid]);
+  const one = message.data;
+  return html`<a class="break" href=${link(`messages/${uid}`)}>${one ? one.subject || one.id : `message ${uid}`}</a>
+    ${one && html` <${Badge} status=${one.outcome ?? one.status} /> <span class="muted">${one.to}</span>`}`;
+}
+
 function Shown({ one, path, changed }) {
   const act = (what, done) => async () => {
     await post(`${path}/${what}`);
@@ -55,7 +63,7 @@ function Shown({ one, path, changed }) {
     <${Facts} pairs=${[
       ["From", one.from],
       ["To", one.to],
-      ["Mailbox", html`<a href=${link("inbound", { mailbox: one.mailbox })}>${one.mailbox}</a>, ${one.folder}`],
+      ["Mailbox", html`<a href=${link(`mailboxes/${encodeURIComponent(one.mailbox)}`)}>${one.mailbox}</a>, ${one.folder}`],
       ["Arrived", one.arrived_at && html`<${When} at=${one.arrived_at} />`],
       ["Settled", one.settled_at && html`<${When} at=${one.settled_at} />`],
       ["Next look", one.due_at && html`<${When} at=${one.due_at} />`],
@@ -70,13 +78,13 @@ function Shown({ one, path, changed }) {
       one.messages.length > 0 &&
       html`<section class="card"><h2>Sent because of it</h2><${Table} caption="Sent because of it"
         rows=${one.messages} rowKey=${(row) => row.uid} columns=${[
-        { head: "Message", cell: (row) => html`<a class="break" href=${link(`messages/${row.uid}`)}>${row.uid}</a>` },
+        { head: "Message", cell: (row) => html`<${Named} uid=${row.uid} />` },
         { head: "Rule", cell: (row) => row.rule },
         { head: "State", cell: (row) => html`<${Badge} status=${row.status ?? "removed"} />` },
       ]} /></section>`
     }
     ${about(one.result).length > 0 && html`<section class="card"><h2>What it is about</h2><ul>${about(one.result).map((uid) =>
-      html`<li><a class="break" href=${link(`messages/${uid}`)}>message ${uid}</a></li>`)}</ul></section>`}
+      html`<li><${Named} uid=${uid} /></li>`)}</ul></section>`}
     ${one.result && html`<section class="card"><h2>What was found</h2><pre class="source">
       ${JSON.stringify(one.result, null, 2)}</pre></section>`}
     ${one.events.length > 0 &&

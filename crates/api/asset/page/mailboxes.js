@@ -14,7 +14,7 @@ const at = (row) => url`/v1/mailboxes/${row.id}`;
 const columns = [
   {
     head: "Mailbox",
-    cell: (row) => html`<a href=${link("inbound", { mailbox: row.id })}>${row.id}</a>${under(row.description)}`,
+    cell: (row) => html`<a href=${link(`mailboxes/${encodeURIComponent(row.id)}`)}>${row.id}</a>${under(row.description)}`,
   },
   { head: "Where", cell: (row) => html`<span class="break">${
         row.addresses.length ? row.addresses.join(", ") : `${row.username} at ${row.host}, ${row.folder}`

@@ -61,6 +61,8 @@ const Shown = ({ one, changed }) => {
       ["Account", html`<a href=${link(`accounts/${encodeURIComponent(one.account)}`)}>${one.account}</a>`],
       ["Route", one.route && html`<${Route} route=${one.route} />`],
       ["Batch", code],
+      ["Template", templateOf(one.events)],
+      ["External id", one.external_id && html`<a class="break" href=${link("messages", { q: `external:"${one.external_id}"` })}>${one.external_id}</a>`],
       ["Priority", PRIORITY[one.priority]],
       ["Accepted", html`<${When} at=${one.created_at} />`],
       ["Due", one.due_at && html`<${When} at=${one.due_at} />`],
@@ -81,7 +83,7 @@ const Shown = ({ one, changed }) => {
         "Metadata",
         one.metadata &&
           Object.keys(one.metadata).length > 0 &&
-          html`<code class="break">${JSON.stringify(one.metadata)}</code>`,
+          html`<${Metadata} fields=${one.metadata} />`,
       ],
     ].map(([name, value]) => [name, value || null])} />
     <section class="card"><h2>Recipients</h2><${Recipients} list=${one.recipients} /></section>
@@ -102,6 +104,20 @@ const Shown = ({ one, changed }) => {
     <${Receipts} path=${path} />
   `;
 };
+
+/** Its own data; each plain field leads to all mail that has it. */
+const Metadata = ({ fields }) => Object.entries(fields).map(([key, value]) =>
+  value !== null && typeof value === "object"
+    ? html`<code class="break">${key}=${JSON.stringify(value)}</code> `
+    : html`<a class="tag break" href=${link("messages", { metadata: `${key}=${value}` })} title="All mail with it">${key}=${String(value)}</a> `);
+
+/** The template that it was made of, as its check says. */
+function templateOf(events) {
+  const checks = events.flatMap((event) => event.data.checks ?? []);
+  const made = checks.find((one) => one.check === "TEMPLATE" && one.template);
+  return made && html`<a href=${link(`templates/${encodeURIComponent(made.template)}`, { version: made.version })}>
+    ${made.template}, version ${made.version}</a>`;
+}
 
 /** Which route chose the account, and why. */
 const Route = ({ route }) => html`
@@ -149,7 +165,9 @@ const Recipients = ({ list }) =>
     { head: "As", cell: (one) => one.kind },
     {
       head: "State",
-      cell: (one) => html`<${Badge} status=${one.status} />${one.outcome && html` <${Badge} status=${one.outcome} />`}`,
+      cell: (one) => html`<${Badge} status=${one.status} />${one.outcome && html` <${Badge} status=${one.outcome} />`}${
+          (one.status === "suppressed" || ["bounced", "complained"].includes(one.outcome)) &&
+          html` <a class="small" href=${link("suppressions", { address: one.address })}>suppressed?</a>`}`,
     },
     {
       head: "What was said",

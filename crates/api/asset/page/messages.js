@@ -37,7 +37,7 @@ const filters = (accounts, held) => [
     label: "Search",
     kind: "search",
     wide: true,
-    placeholder: "address, @domain, id, subject, smtp_550, tag:receipt",
+    placeholder: "address, @domain, id, subject, smtp_550, #tag, key=value",
   },
   { name: "status", label: "State", kind: "choice", options: ["", ...STATES] },
   { name: "outcome", label: "Outcome", kind: "choice", options: ["", ...OUTCOMES] },
@@ -62,7 +62,7 @@ const filters = (accounts, held) => [
   { name: "until", label: "Until", kind: "time", extra: true },
 ];
 /** Parameters that an address may have besides the fields. */
-const OTHERS = ["waiting", "recipient", "subject"];
+const OTHERS = ["waiting", "recipient", "subject", "metadata"];
 const NAMES = [...filters([], "").map(({ name }) => name), ...OTHERS];
 
 /** What is asked of the server. */

@@ -9,9 +9,11 @@ import { accounts } from "../part/controls.js";
 import { confirm, edit, secretOnce } from "../part/dialog.js";
 import { Form } from "../part/form.js";
 import { Icon } from "../part/icon.js";
+import { LastHours } from "../part/last_hour.js";
 import { Loaded, useLoad } from "../part/load.js";
+import { Past } from "../part/past.js";
 import { Facts, Listing } from "../part/table.js";
-import { Moment } from "../part/time.js";
+import { Moment, count } from "../part/time.js";
 import { toast } from "../part/toast.js";
 import { link } from "../route.js";
 
@@ -80,6 +82,7 @@ export default function Tenant({ params }) {
       ${(one) => html`
         <div class="title"><h1>${params.id ? one.name || one.id : `Settings of ${one.name || one.id}`}</h1>
           <${Switched} on=${!one.suspended} /></div>
+        ${id === currentTenant() && html`<${Today} one=${one} />`}
         ${!session().admin && html`<${Shown} one=${one} />`}
         ${session().admin && html`<${Keys} path=${`${path}/keys`} />
         <section class="card"><h2>What it is called at</h2><${Remotes} one=${one} save=${save} /></section>
@@ -88,6 +91,25 @@ export default function Tenant({ params }) {
       `}
     <//>
   `;
+}
+
+/** What it does now: its last day by hour, and how its mail stands. */
+function Today({ one }) {
+  const stands = [
+    ["waiting", { waiting: true }],
+    ["held", { held_by: "any" }],
+    ["in doubt", { status: "in_doubt" }],
+    ["failed", { status: "failed" }],
+  ];
+  const now = useLoad(
+    (signal) => Promise.all(stands.map(([, filter]) => get("/v1/messages", { ...filter, limit: 1, count: true }, signal))),
+    [one.id],
+    15_000,
+  );
+  const many = ({ count: { messages, or_more: more } }) => `${count(messages)}${more ? "+" : ""}`;
+  return html`<${LastHours} /><section class="card"><h2>Last 24 hours, by hour</h2><${Past} label="Last 24 hours, by hour" hours=${24} />
+    ${now.data && html`<ul class="counts spaced">${stands.map(([name, filter], place) => html`<li>
+      <a href=${link("messages", filter)}>${name} <strong>${many(now.data[place])}</strong></a></li>`)}</ul>`}</section>`;
 }
 
 const said = (value) => (typeof value === "boolean" ? (value ? "yes" : "no") : value);

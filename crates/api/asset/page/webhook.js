@@ -8,9 +8,10 @@ import { LOOK_MS, SOON, answered, quietUntil, useFailing } from "../part/conduct
 import { ask, confirm, edit, secretOnce } from "../part/dialog.js";
 import { Field } from "../part/form.js";
 import { Icon } from "../part/icon.js";
+import { LastHour, ofDeliveries } from "../part/last_hour.js";
 import { Loaded, useLoad } from "../part/load.js";
-import { Facts, Listing } from "../part/table.js";
-import { When } from "../part/time.js";
+import { Facts, Listing, under } from "../part/table.js";
+import { Moment, When, count } from "../part/time.js";
 import { toast } from "../part/toast.js";
 import { webhookFields } from "../part/webhook_fields.js";
 import { go, link } from "../route.js";
@@ -90,6 +91,7 @@ function Shown({ one, path, changed }) {
       ["Left alone, as it asked", quiet && html`<${When} at=${quiet} />`],
       ["Changed", html`<${When} at=${one.updated_at} />`],
     ]} />
+    <${LastHour} path=${`${path}/deliveries`} at=${(one) => one.created_at} figures=${ofDeliveries} />
     <${Deliveries} path=${path} />
   `;
 }
@@ -105,14 +107,14 @@ function Deliveries({ path }) {
   const resendDead = async () => {
     const text = "All deliveries that were given up are repeated, in order for each message.";
     if (!(await confirm({ title: "Resend what died?", text, action: "Resend" }))) return;
-    let count = 0;
+    let repeated = 0;
     let cursor = null;
     do {
       const part = await post(`${path}/resend`, { since: ALWAYS, cursor });
-      count += part.resent;
+      repeated += part.resent;
       cursor = part.next_cursor;
     } while (cursor);
-    toast(count === 0 ? "Nothing is dead" : `${count} deliveries are repeated`);
+    toast(repeated === 0 ? "Nothing is dead" : `${count(repeated)} deliveries are repeated`);
     setTurn(turn + 1);
   };
   const look = ({ last_call: call }) =>
@@ -135,17 +137,23 @@ function Deliveries({ path }) {
         { head: "Event", cell: (row) => row.event },
         {
           head: "Message",
-          cell: (row) => html`<a class="break" href=${link(`messages/${row.message}`)}>${row.message}</a>`,
+          cell: (row) => html`<a class="break" href=${link(`messages/${row.message}`)}>${row.subject || row.id || row.message}</a>
+            ${under(row.subject && row.id !== row.message && row.id)}`,
         },
-        { head: "State", cell: (row) => html`<${Badge} status=${row.status} />` },
+        { head: "When", cell: (row) => html`<${Moment} at=${row.last_call?.at ?? row.created_at} />` },
+        {
+          head: "State",
+          cell: (row) => html`<${Badge} status=${row.status} />
+            ${row.next_at && under(html`next <${When} at=${row.next_at} past="soon" />`)}`,
+        },
         { head: "Calls", kind: "num", cell: (row) => row.tries },
         {
           head: "Latest answer",
           cell: (row) =>
             row.last_call &&
-            html`<button type="button" onClick=${() => look(row)}>${row.last_call.status ?? "no answer"}</button>`,
+            html`<button type="button" onClick=${() => look(row)}>${row.last_call.status ?? "no answer"}</button>
+              ${" "}<span class="muted small">${count(row.last_call.latency_ms)} ms</span>`,
         },
-        { head: "Next", cell: (row) => row.next_at && html`<${When} at=${row.next_at} past="soon" />` },
         {
           head: "Actions",
           kind: "doing",

@@ -5,7 +5,7 @@ import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { get } from "../api.js";
 import { Icon } from "./icon.js";
 import { Fault, Loading, useLoad } from "./load.js";
-import { count } from "./time.js";
+import { absolute, count } from "./time.js";
 import { go, here } from "../route.js";
 
 /** `columns` are `{head, cell(row), kind}`; `kind` is `num`, `wide` or `doing`, whose head only screen readers read. */
@@ -119,8 +119,11 @@ export function Listing({ path, query = {}, empty, turn = 0, every, read = get, 
       ${news >= data.data.length && news >= 50 ? `${count(news)} or more` : count(news)} new: show</button></p>`}
     ${data.data.length ? html`<${Table} rows=${data.data} busy=${loading && !live} ...${table}
       rowClass=${(row) => (left?.has(table.rowKey(row)) ? "left" : null)} />` : more
-      ? html`<p class="muted">Nothing so far. Next looks further.</p>` : cursor
+      ? html`<p class="muted" role="status">Nothing so far${data.searched_since &&
+        ` in what was accepted since ${absolute(data.searched_since)}`}. Next looks further.</p>` : cursor
         ? html`<p class="muted">Nothing more.</p>` : empty}
+    ${data.data.length > 0 && data.searched_since && html`<p class="muted" role="status">
+      Searched what was accepted since ${absolute(data.searched_since)}. Next looks further.</p>`}
     ${
       (more || cursor) &&
       html`<nav class="pages" aria-label=${`Pages of ${table.caption.toLowerCase()}`}>

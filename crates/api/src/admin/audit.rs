@@ -27,7 +27,7 @@ use crate::{
         body,
         error::ApiError,
         pagination::{self, PageRequest},
-        query::QueryParameters,
+        query::{QueryParameters, bounded_text},
         request_id::RequestId,
     },
     state::{AppState, SharedState},
@@ -35,6 +35,8 @@ use crate::{
 
 /// Entries read at a time for an export.
 const EXPORT_PAGE: u32 = 500;
+/// The most entries that are examined for a page of those that an actor, an action or a target narrows.
+const EXAMINED_MAX: usize = 5_000;
 /// A clock that steps back by less than this keeps the order of entries.
 const MS_BACK_MAX: u128 = 60_000;
 
@@ -155,7 +157,8 @@ pub(crate) struct AuditList {
 ///
 /// For the admin key and admins of all tenants. Every call that changed a tenant, user, key, account, batch,
 /// suppression, template, recipient, signing key, webhook, mailbox, rule or contact, or removed messages,
-/// newest first. With `format=jsonl`, or `Accept: application/x-ndjson`, the complete log is returned as JSON
+/// newest first. A page with `actor`, `action` or `target` examines some thousands of entries: as long as there is
+/// a `next_cursor`, continue with it, even after a page with fewer entries than requested, or none. With `format=jsonl`, or `Accept: application/x-ndjson`, the complete log is returned as JSON
 /// lines.
 #[utoipa::path(
     get,
@@ -164,6 +167,9 @@ pub(crate) struct AuditList {
     tag = "operations",
     params(
         ("tenant" = Option<String>, Query, description = "Only changes to this tenant"),
+        ("actor" = Option<String>, Query, description = "Only what this one did: `admin`, `user:ada`, `key:…`"),
+        ("action" = Option<String>, Query, description = "Only these actions: one, such as `account.change`, or all that begin so, such as `account.`"),
+        ("target" = Option<String>, Query, description = "Only changes of this resource"),
         ("format" = Option<String>, Query, description = "`json` (default), or `jsonl` for the complete log, one entry per line"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
         ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
@@ -182,6 +188,7 @@ pub(crate) async fn list(
 ) -> Result<Response, ApiError> {
     let mut query = QueryParameters::from_uri(&uri)?;
     let tenant = query.parse("tenant", str::parse::<TenantId>);
+    let wanted = AuditFilter::take(&mut query);
     let lines = query.parse("format", |text| match text {
         "json" => Ok(false),
         "jsonl" => Ok(true),
@@ -194,12 +201,72 @@ pub(crate) async fn list(
     let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
     let before = cursor.as_deref().map(pagination::read_cursor::<AuditId>).transpose()?;
-    let mut found = app.store.audit(tenant.as_ref(), before, limit + 1).await?;
-    let more = found.len() > limit as usize;
-    found.truncate(limit as usize);
-    let next_cursor = found.last().filter(|_| more).map(|last| pagination::write_cursor(&last.id));
+    let (found, next) = wanted.page(&app, tenant.as_ref(), before, limit).await?;
+    let next_cursor = next.map(|last| pagination::write_cursor(&last));
     Ok(Json(AuditList { data: found.into_iter().map(AuditView::from).collect(), next_cursor })
         .into_response())
+}
+
+/// Which entries are wanted, besides those of a tenant.
+#[derive(Debug, Default)]
+struct AuditFilter {
+    actor: Option<String>,
+    /// An action, or how actions begin.
+    action: Option<String>,
+    target: Option<String>,
+}
+
+impl AuditFilter {
+    fn take(query: &mut QueryParameters) -> Self {
+        let mut text = |name| query.parse(name, bounded_text);
+        Self { actor: text("actor"), action: text("action"), target: text("target") }
+    }
+
+    fn takes(&self, entry: &AuditEntry) -> bool {
+        let is_same =
+            |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        let is_action = |wanted: &String| match wanted.ends_with('.') {
+            true => entry.action.starts_with(wanted),
+            false => entry.action == *wanted,
+        };
+        is_same(&self.actor, &entry.actor)
+            && is_same(&self.target, &entry.target)
+            && self.action.as_ref().is_none_or(is_action)
+    }
+
+    /// A page of wanted entries, and the entry after which the next begins. It examines as many entries as
+    /// [`EXAMINED_MAX`] says.
+    async fn page(
+        &self,
+        app: &AppState,
+        tenant: Option<&TenantId>,
+        mut before: Option<AuditId>,
+        limit: u32,
+    ) -> Result<(Vec<AuditEntry>, Option<AuditId>), StoreError> {
+        let is_narrow = self.actor.is_some() || self.action.is_some() || self.target.is_some();
+        let at_once = if is_narrow { EXPORT_PAGE } else { limit };
+        let (mut found, mut examined) = (Vec::new(), 0);
+        loop {
+            // One more than is examined shows whether there is a next page.
+            let mut entries = app.store.audit(tenant, before, at_once + 1).await?;
+            let more = entries.len() > at_once as usize;
+            entries.truncate(at_once as usize);
+            examined += entries.len();
+            let count = entries.len();
+            for (place, entry) in entries.into_iter().enumerate() {
+                before = Some(entry.id);
+                if self.takes(&entry) {
+                    found.push(entry);
+                }
+                if found.len() == limit as usize {
+                    return Ok((found, before.filter(|_| more || place + 1 < count)));
+                }
+            }
+            if !more || examined >= EXAMINED_MAX {
+                return Ok((found, before.filter(|_| more)));
+            }
+        }
+    }
 }
 
 pub(super) fn wants_lines(headers: &HeaderMap) -> bool {

@@ -118,3 +118,14 @@ pub(crate) fn flag(text: &str) -> Result<bool, &'static str> {
         _ => Err("must be true or false"),
     }
 }
+
+/// The longest text of a filter.
+const TEXT_BYTES_MAX: usize = 998;
+
+/// Reads a text that a list is filtered by.
+pub(crate) fn bounded_text(text: &str) -> Result<String, String> {
+    match text.len() {
+        0..=TEXT_BYTES_MAX => Ok(text.to_owned()),
+        _ => Err(format!("must have at most {TEXT_BYTES_MAX} bytes")),
+    }
+}

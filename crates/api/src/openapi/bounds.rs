@@ -180,6 +180,10 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
                 "listMessages?tag",
                 "listMessages?request_id",
                 "listMessages?error_code",
+                "listMessages?metadata",
+                "listAudit?actor",
+                "listAudit?action",
+                "listAudit?target",
             ],
         ),
         (
@@ -189,6 +193,7 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
         (
             Chars(1, 998),
             &[
+                "listDeadLetters?metadata",
                 "listDeadLetters?request_id",
                 "listDeadLetters?error_code",
                 "listDeadLetters?provider_message_id",

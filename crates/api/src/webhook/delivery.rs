@@ -1,15 +1,15 @@
 //! A webhook's notifications: `GET /v1/webhooks/{id}/deliveries`, and repeating one.
 
-use std::{fmt, str::FromStr};
+use std::{collections::HashMap, fmt, str::FromStr};
 
 use axum::{
     Json,
     extract::{FromRequestParts, Path, State},
     http::{StatusCode, Uri, request::Parts},
 };
-use postway_domain::{MessageUid, Time, id::SubscriberId};
+use postway_domain::{MessageUid, TenantId, Time, id::SubscriberId};
 use postway_store::record::{
-    DeliveryPage, NotificationCall, NotificationKey, NotificationState, NotificationView,
+    DeliveryPage, MessageBrief, NotificationCall, NotificationKey, NotificationState, NotificationView,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -23,7 +23,7 @@ use crate::{
         query::QueryParameters,
     },
     message::view::notified_event,
-    state::SharedState,
+    state::{AppState, SharedState},
 };
 
 /// A notification of a webhook, delivered or not.
@@ -33,6 +33,12 @@ pub(crate) struct DeliveryView {
     /// The message.
     #[schema(value_type = String, format = "uuid")]
     message: MessageUid,
+    /// The message's own id, or its uid if it has none; null if it was removed.
+    #[schema(example = "order-17")]
+    id: Option<String>,
+    /// The message's subject; null if it was removed or must not be shown.
+    #[schema(example = "Your order")]
+    subject: Option<String>,
     /// The event's position in the message's history.
     sequence: i64,
     /// The event.
@@ -94,6 +100,8 @@ impl From<NotificationView> for DeliveryView {
         };
         Self {
             message: notification.key.uid,
+            id: None,
+            subject: None,
             sequence: notification.key.seq,
             event: notified_event(&notification),
             status: notification.state.as_str(),
@@ -104,6 +112,32 @@ impl From<NotificationView> for DeliveryView {
             last_call: notification.last_call.map(call),
         }
     }
+}
+
+impl DeliveryView {
+    /// With what its message is called.
+    fn named(mut self, briefs: &HashMap<MessageUid, MessageBrief>) -> Self {
+        if let Some(MessageBrief { summary, .. }) = briefs.get(&self.message) {
+            self.id =
+                Some(summary.client_id.as_ref().map_or_else(|| summary.uid.to_string(), ToString::to_string));
+            self.subject = Some(summary.subject.clone()).filter(|_| !summary.sensitive);
+        }
+        self
+    }
+}
+
+/// These deliveries, with what their messages are called.
+async fn named(
+    app: &AppState,
+    tenant: &TenantId,
+    notifications: Vec<NotificationView>,
+) -> Result<Vec<DeliveryView>, ApiError> {
+    let mut uids: Vec<MessageUid> = notifications.iter().map(|one| one.key.uid).collect();
+    uids.sort_unstable();
+    uids.dedup();
+    let briefs = app.store.briefs(tenant, &uids).await?;
+    let briefs = briefs.into_iter().map(|brief| (brief.summary.uid, brief)).collect();
+    Ok(notifications.into_iter().map(|one| DeliveryView::from(one).named(&briefs)).collect())
 }
 
 /// The position at which a page of deliveries ends.
@@ -160,7 +194,7 @@ pub(crate) async fn list(
     let DeliveryPage { told: notifications, next } =
         app.store.deliveries(tenant, &id, status, before, limit).await?;
     let next_cursor = next.map(|(uid, seq)| pagination::write_cursor(&DeliveryPlace(uid, seq)));
-    Ok(Json(DeliveryList { data: notifications.into_iter().map(DeliveryView::from).collect(), next_cursor }))
+    Ok(Json(DeliveryList { data: named(&app, tenant, notifications).await?, next_cursor }))
 }
 
 /// The delivery that `{id}/deliveries/{uid}/{sequence}` in the path names. A text that cannot be one is 404.
@@ -225,7 +259,8 @@ pub(crate) async fn resend(
         return Err(ApiError::conflict(format!("this delivery is {state}: only what is over is sent again")));
     }
     tracing::info!(%tenant, webhook = %id, %uid, seq, "a notification is sent again");
-    Ok((StatusCode::ACCEPTED, Json(read_delivery().await?.into())))
+    let shown = named(&app, tenant, vec![read_delivery().await?]).await?.pop().ok_or_else(no_delivery)?;
+    Ok((StatusCode::ACCEPTED, Json(shown)))
 }
 
 #[cfg(test)]

@@ -195,6 +195,21 @@ async fn an_account_is_suspended_activated_and_says_why_its_circuit_is_open() {
     assert_eq!(api.post("/v1/accounts/relay-1/activate", json!({})).await.ok(200)["suspended"], false);
     api.post("/v1/accounts/none/suspend", json!({})).await.refused(404, "not_found");
     assert_eq!(audited(&api).await, ["account.activate", "account.suspend", "account.create"], "news alone");
+    for (query, expected) in [
+        ("action=account.create", 1),
+        ("action=account.", 3),
+        ("action=account", 0),
+        ("actor=admin&action=account.", 3),
+        ("actor=user:nobody", 0),
+        ("target=nothing", 0),
+    ] {
+        let found = api.get(&format!("/v1/audit?{query}")).await.ok(200);
+        assert_eq!(found["data"].as_array().unwrap().len(), expected, "{query}");
+    }
+    let first = api.get("/v1/audit?action=account.&limit=2").await.ok(200);
+    let path = format!("/v1/audit?action=account.&cursor={}", first["next_cursor"].as_str().unwrap());
+    let rest = api.get(&path).await.ok(200);
+    assert_eq!(rest["data"][0]["action"], "account.create");
 
     let key = AccountKey { tenant: "default".parse().unwrap(), account: "relay-1".parse().unwrap() };
     let circuit = OpenCircuit {

@@ -59,6 +59,39 @@ async fn one_text_finds_by_whatever_it_looks_like() {
 }
 
 #[tokio::test]
+async fn mail_is_found_by_its_metadata_and_references() {
+    let api = Api::start().await;
+    let send = async |id: &str, more: Value| {
+        let mut mail = json!({"id": id, "to": "ada@example.net", "subject": format!("Mail {id}"), "text": "x",
+            "from": "news@example.com"});
+        mail.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        api.post("/v1/messages", mail).await.ok(202);
+        api.clock.forward_ms(1);
+    };
+    send("m-1", json!({"metadata": {"order": "A-17", "n": 3}, "external_id": "crm 4711"})).await;
+    send("m-2", json!({"metadata": {"order": "A-171"}, "tags": ["receipt"]})).await;
+    send("m-3", json!({"metadata": {"order": ["A-17"]}, "external_id": "m-2"})).await;
+    for (query, expected) in [
+        ("metadata=order%3DA-17", vec!["m-1"]),
+        ("q=order%3DA-17", vec!["m-1"]),
+        ("q=n%3D3+Mail", vec!["m-1"]),
+        ("q=n%3D4", vec![]),
+        ("q=%23receipt", vec!["m-2"]),
+        ("q=crm+4711", vec!["m-1"]),
+        ("q=m-2", vec!["m-2"]),
+        ("q=external:m-2", vec!["m-3"]),
+        ("q=subject:%22mail+m-3%22", vec!["m-3"]),
+    ] {
+        assert_eq!(found(&api, query).await, expected, "{query}");
+    }
+    let list = api.get("/v1/messages?q=crm+4711").await.ok(200);
+    assert_eq!(list["understood"], json!([{"name": "external_id", "value": "crm 4711"}]));
+    assert_eq!(list.get("searched_since"), None, "all was searched");
+    let wrong: Value = api.get("/v1/messages?metadata=order").await.refused(422, "validation_error");
+    assert!(wrong.to_string().contains("must be key=value"), "{wrong}");
+}
+
+#[tokio::test]
 async fn what_holds_mail_finds_it_and_nothing_else() {
     let api = some().await;
     for query in [

@@ -138,6 +138,16 @@ impl RisingUids {
 const UUID_COUNTER_MAX: u16 = 0x0fff;
 
 impl MessageUid {
+    /// The time that this id begins with: that of its message, to the millisecond.
+    pub fn time(self) -> Time {
+        Time::from_millis(self.stamp_ms() as i64)
+    }
+
+    /// The next id: the lowest that is greater.
+    pub fn successor(self) -> Self {
+        Self::from_bytes(u128::from_be_bytes(*self.as_bytes()).saturating_add(1).to_be_bytes())
+    }
+
     /// The timestamp of this id, in milliseconds.
     fn stamp_ms(self) -> u64 {
         (u128::from_be_bytes(*self.as_bytes()) >> 80) as u64

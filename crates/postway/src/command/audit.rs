@@ -28,7 +28,23 @@ pub struct AuditArgs {
     #[arg(long, conflicts_with_all = ["limit", "cursor", "all"])]
     export: bool,
     #[command(flatten)]
+    filter: AuditFilterArgs,
+    #[command(flatten)]
     page: PageArgs,
+}
+
+/// Which entries are shown.
+#[derive(Args, Debug, Default)]
+pub struct AuditFilterArgs {
+    /// Only what this one did, such as user:ada
+    #[arg(long, conflicts_with = "export")]
+    actor: Option<String>,
+    /// Only this action, such as account.change, or all that begin so, such as account.
+    #[arg(long, conflicts_with = "export")]
+    action: Option<String>,
+    /// Only changes of this resource
+    #[arg(long, conflicts_with = "export")]
+    target: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -61,7 +77,7 @@ pub struct AuditVerifyArgs {
 /// Shows the audit log of the named tenant, or of all tenants; follows or verifies it.
 pub async fn run(context: &CommandContext, args: AuditArgs) -> Result<(), CommandFailure> {
     let output = context.output;
-    let AuditArgs { command, export, page } = args;
+    let AuditArgs { command, export, filter, page } = args;
     match command {
         Some(AuditCommand::Follow(args)) => return follow(&context.client()?, output, args).await,
         Some(AuditCommand::Verify(args)) => return verify(context, output, args).await,
@@ -75,6 +91,8 @@ pub async fn run(context: &CommandContext, args: AuditArgs) -> Result<(), Comman
         let log = client.call_for_bytes(Method::GET, &["v1", "audit"], &filters, RequestBody::Empty).await?;
         return output.bytes(&log);
     }
+    let narrowed = [("actor", filter.actor), ("action", filter.action), ("target", filter.target)];
+    filters.extend(narrowed.into_iter().filter_map(|(name, value)| Some((name, value?))));
     let columns = ["at", "actor", "tenant", "action", "target", "request_id"];
     pages::print(&client, output, &["v1", "audit"], filters, page, &columns, "nothing was changed yet").await
 }

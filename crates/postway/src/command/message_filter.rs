@@ -11,8 +11,8 @@ fn states() -> PossibleValuesParser {
 /// Which messages are meant.
 #[derive(Args, Debug, Default)]
 pub struct MessageFilterArgs {
-    /// An address or part of one, @domain, an id, a Message-ID, a failure's code, words of the subject, or
-    /// tag:, subject:, to:, external: before a value
+    /// An address or part of one, @domain, an id, an external id, a Message-ID, a failure's code, key=value of
+    /// the metadata, #tag, words of the subject, or subject:, to:, status: … before a value
     #[arg(value_name = "SEARCH")]
     search: Vec<String>,
     /// Only messages with a recipient of this outcome after sending: bounced, complained, delivered, …
@@ -46,6 +46,9 @@ pub struct MessageFilterArgs {
     /// Only messages with this tag
     #[arg(long)]
     tag: Option<String>,
+    /// Only messages with this field in their metadata
+    #[arg(long, value_name = "KEY=VALUE")]
+    metadata: Option<String>,
     /// Only messages that came with this request
     #[arg(long)]
     request_id: Option<String>,
@@ -76,6 +79,7 @@ impl MessageFilterArgs {
             ("batch", self.batch),
             ("recipient", self.recipient),
             ("tag", self.tag),
+            ("metadata", self.metadata),
             ("request_id", self.request_id),
             ("provider_message_id", self.provider_message_id),
             ("since", self.since),

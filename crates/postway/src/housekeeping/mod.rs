@@ -11,6 +11,7 @@ mod duty_pace;
 mod lanes;
 mod retention;
 mod stream_gauges;
+mod text_blocks;
 mod verdict;
 
 use std::{
@@ -106,6 +107,7 @@ impl HousekeepingDuties {
             self.keep_measuring_streams(pace),
             self.keep_expiring(pace),
             self.keep_bulk_actions(pace),
+            self.keep_text_blocks(pace),
             self.keep_reclaiming_inbound(pace),
             self.keep_timing_out_receipts(pace),
             self.keep_cleaning_up(pace),

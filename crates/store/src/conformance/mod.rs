@@ -69,6 +69,7 @@ pub mod suppress;
 pub mod suppression_changes;
 pub mod templates;
 pub mod tenants;
+pub mod text_blocks;
 pub mod traces;
 pub mod windows;
 pub mod wire;

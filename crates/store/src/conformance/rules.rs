@@ -363,6 +363,10 @@ macro_rules! conformance_tests {
                 failures_are_found_by_code_and_hidden_subjects_not
                 a_summary_names_the_first_recipient
             }
+            text_blocks {
+                a_search_finds_the_same_with_and_without_text_blocks
+                what_is_removed_or_erased_leaves_its_text_block
+            }
             oauth {
                 tokens_are_written_by_whoever_knows_the_last_version
                 tokens_go_with_their_account_mailbox_or_tenant

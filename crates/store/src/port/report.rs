@@ -190,6 +190,9 @@ pub trait RetentionStore: Send + Sync {
     /// now, as far as one page of a walk along the lanes goes. The next call continues behind it.
     async fn retire_lanes(&self, now: Time) -> Result<LaneUpkeep, StoreError>;
 
+    /// Plans and fills the blocks that searches for texts read, some of them. The next call continues.
+    async fn tend_text_blocks(&self, now: Time) -> Result<LaneUpkeep, StoreError>;
+
     /// The hourly counters of a tenant's accounts, from `since` until before `until`.
     async fn statistics(
         &self,

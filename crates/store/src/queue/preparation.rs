@@ -23,6 +23,7 @@ use crate::{
         PreparedMessage, ToPrepare,
     },
     sql::{Row, SqlSession, SqlText, Value, decode, multi_row::MultiRow, values},
+    text_block::empty_blocks_with,
 };
 
 /// How often one claim reads again because the messages it met had ended.
@@ -250,6 +251,14 @@ pub(crate) async fn settle(
     }
     let erased: Vec<MessageUid> =
         written.iter().filter(|change| change.erases_bodies).map(|change| change.uid).collect();
+    let composed = |change: &&&MessageChange| {
+        change.erases_bodies || matches!(change.preparation, Some(PreparationResult::Done(_)))
+    };
+    let retold: Vec<&&MessageChange> = written.iter().filter(composed).collect();
+    if let Some(now) = retold.iter().map(|change| change.at).max() {
+        let uids: Vec<MessageUid> = retold.iter().map(|change| change.uid).collect();
+        empty_blocks_with(&mut *engine.session()?, &uids, now).await?;
+    }
     for (sql, run) in ERASE.runs(&erased) {
         let uids = run.iter().map(|uid| Value::from(uid.as_bytes()));
         engine

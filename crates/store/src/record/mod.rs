@@ -75,7 +75,8 @@ pub(crate) use suppression_change::SuppressionListChange;
 pub use suppression_change::SuppressionOrigin;
 pub use view::{
     AttemptDialogue, AttemptView, BlockedLanes, BodyLocation, MessageBrief, MessageCount, MessageFilter,
-    MessageKey, MessagePage, MessageRecord, MessageSummary, QueueStats, RecipientRecord, SendingRate,
+    MessageKey, MessagePage, MessageRecord, MessageSummary, MetadataField, QueueStats, RecipientRecord,
+    SendingRate,
 };
 
 use postway_domain::{AccountId, TenantId};

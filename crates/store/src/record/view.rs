@@ -234,6 +234,8 @@ pub struct MessageFilter {
     pub text: Option<String>,
     /// The domain of one of their recipients.
     pub domain: Option<String>,
+    /// A field of their metadata.
+    pub metadata: Option<MetadataField>,
     /// The code of their failure.
     pub error_code: Option<String>,
     /// Only messages accepted at this time or later.
@@ -250,6 +252,34 @@ pub struct MessageFilter {
     pub unresolved: bool,
     /// Only messages of one of these accounts or batches.
     pub behind: Option<BlockedLanes>,
+}
+
+/// A field of a message's metadata with a plain value, as a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetadataField {
+    /// Its name.
+    pub key: String,
+    /// Its value: that of a string, or how JSON writes a number, `true` or `false`.
+    pub value: String,
+}
+
+impl MetadataField {
+    /// Whether this metadata, a JSON object, has the field.
+    pub(crate) fn is_in(&self, metadata: Option<&str>) -> bool {
+        let fields = metadata.and_then(|metadata| serde_json::from_str::<serde_json::Value>(metadata).ok());
+        let value = fields.as_ref().and_then(|fields| fields.get(&self.key));
+        value.and_then(Self::text_of).is_some_and(|value| value == self.value)
+    }
+
+    /// A plain value as a text; `None` for lists, objects and null.
+    pub(crate) fn text_of(value: &serde_json::Value) -> Option<String> {
+        match value {
+            serde_json::Value::String(text) => Some(text.clone()),
+            serde_json::Value::Number(number) => Some(number.to_string()),
+            serde_json::Value::Bool(flag) => Some(flag.to_string()),
+            serde_json::Value::Null | serde_json::Value::Array(_) | serde_json::Value::Object(_) => None,
+        }
+    }
 }
 
 /// Accounts and batches whose mail is blocked.

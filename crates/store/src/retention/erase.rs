@@ -25,6 +25,7 @@ use crate::{
     queue::transaction::WriteTransaction,
     record::{ErasureCounts, MessageTombstone},
     sql::{SqlSession, SqlText, Value, multi_row::MultiRow, values},
+    text_block::empty_blocks_of,
 };
 
 /// The most events about the address's suppression that are removed at once.
@@ -215,6 +216,8 @@ pub(crate) async fn erase(
     };
     let ended: Vec<RemovedMessage> = held.into_iter().filter(is_over).map(|(gone, _)| gone).collect();
     let (alone, among) = apart(&mut *session, ended, address).await?;
+    let redacted = among.keys().map(|uid| (tenant, MessageUid::from_bytes(*uid)));
+    empty_blocks_of(&mut *session, redacted, now).await?;
     redact(&mut *session, &among, address).await?;
     let traces = alone.iter().map(|gone| MessageTombstone {
         tenant: tenant.clone(),

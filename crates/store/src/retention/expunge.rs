@@ -20,6 +20,7 @@ use crate::{
         multi_row::{MultiRow, MultiRowSql},
         values,
     },
+    text_block::empty_blocks_of,
 };
 
 const HELD: &str = "SELECT uid, tenant, status, updated_at, version FROM message WHERE uid IN (";
@@ -167,6 +168,7 @@ pub(crate) async fn remove(
     now: Time,
 ) -> Result<(), StoreError> {
     let mut session = engine.session()?;
+    empty_blocks_of(&mut *session, going.iter().map(|gone| (&gone.tenant, gone.uid)), now).await?;
     untag(&mut *session, going).await?;
     for (sql, run) in END_KEYS.runs(going) {
         session.execute(sql.into(), [values![now.plus(KEY_LASTS)], ids(run)].concat()).await?;

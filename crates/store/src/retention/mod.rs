@@ -44,6 +44,7 @@ use crate::{
         transaction::WriteTransaction,
     },
     record::{AccountKey, ErasureCounts, ExpungeRequest},
+    text_block::{FilledTextBlock, PlannedTextBlock, upkeep},
 };
 
 /// A lane is a small row: a transaction may carry this many for one message.
@@ -65,6 +66,8 @@ pub(crate) enum RetainJob {
     MoveWaiting(Vec<MisplacedLane>),
     /// Moves these messages to other lanes if they still wait.
     MoveMessages(Vec<(MessageUid, Lane)>),
+    /// Plans and fills these text blocks.
+    WriteTextBlocks(Vec<PlannedTextBlock>, Vec<FilledTextBlock>, Time),
     /// Removes these lanes if they still have no messages at this time.
     RetireLanes(IdleLanes, Time),
     /// Erases an address from these messages of a tenant if they have not changed since they were seen, and
@@ -82,6 +85,8 @@ impl RetainJob {
             RetainJob::ExpungeInbound(_, uids) => uids.len(),
             RetainJob::MoveWaiting(misplaced) => misplaced.len(),
             RetainJob::MoveMessages(moves) => moves.len(),
+            // A block is as many bytes as some messages.
+            RetainJob::WriteTextBlocks(planned, filled, _) => planned.len() + 8 * filled.len(),
             RetainJob::RetireLanes(idle, _) => {
                 (idle.to_mark.len() + idle.to_remove.len()) / LANES_PER_MESSAGE
             }
@@ -118,6 +123,10 @@ pub(crate) async fn write(
             let moved = lane_upkeep::move_messages(&mut *engine.session()?, moves).await?;
             engine.after().wrote = true;
             moved
+        }
+        RetainJob::WriteTextBlocks(planned, filled, now) => {
+            engine.after().wrote = true;
+            upkeep::write(&mut *engine.session()?, planned, filled, *now).await?
         }
         RetainJob::RetireLanes(idle, now) => {
             let removed = lane_upkeep::retire_lanes(&mut *engine.session()?, idle, *now).await?;

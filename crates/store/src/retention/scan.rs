@@ -27,6 +27,7 @@ use crate::{
         multi_row::{MultiRow, MultiRowSql},
         values,
     },
+    text_block::TextBlockWalk,
 };
 
 /// The number of messages read in one statement.
@@ -107,6 +108,7 @@ pub(crate) struct RetentionScans {
     messages: Mutex<HashMap<TenantId, MessageUid>>,
     blobs: Mutex<Option<BlobCursor>>,
     pub lanes: LaneWalks,
+    pub text_blocks: TextBlockWalk,
 }
 
 impl RetentionScans {

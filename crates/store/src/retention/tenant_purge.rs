@@ -16,7 +16,11 @@ const IS_DELETED: SqlText = SqlText::same("SELECT id FROM tenant WHERE id = ? AN
 static KEYS: MultiRow = MultiRow::new("DELETE FROM dedup WHERE uid IN (", 1, ")");
 /// Tables that may have as many rows as there are messages and are found by tenant only: the statement that
 /// selects a slice, and the deletion, which takes the last selected column as a list, after the others.
-static OF_TENANT_MANY: [(SqlText, MultiRow); 15] = [
+static OF_TENANT_MANY: [(SqlText, MultiRow); 16] = [
+    (
+        SqlText::same("SELECT first_uid FROM text_block WHERE tenant = ? ORDER BY first_uid LIMIT ?"),
+        MultiRow::new("DELETE FROM text_block WHERE tenant = ? AND first_uid IN (", 1, ")"),
+    ),
     (
         SqlText::same("SELECT tag, uid FROM tag WHERE tenant = ? ORDER BY tag, uid LIMIT ?"),
         MultiRow::new("DELETE FROM tag WHERE tenant = ? AND tag = ? AND uid IN (", 1, ")"),

@@ -13,6 +13,7 @@ use crate::{
         StreamStatisticsRow,
     },
     retention::{RetainJob, SLICE_MAX, delivery_state, erase, inbound_mail, scan, statistics, traces},
+    text_block::upkeep,
 };
 
 /// The number of rows that a job removed.
@@ -115,6 +116,19 @@ impl<T: SqlStore> RetentionStore for T {
             upkeep.done = self.writers().retain(job).await.map(removed)?;
         }
         Ok(upkeep)
+    }
+
+    async fn tend_text_blocks(&self, now: Time) -> Result<LaneUpkeep, StoreError> {
+        let mut session = self.reader().await?;
+        let filled = upkeep::read_empty(&mut *session, now).await?;
+        let (planned, is_last) = upkeep::plan(&mut *session, &self.walks().text_blocks, now).await?;
+        drop(session);
+        let mut tended = LaneUpkeep { done: 0, is_last: is_last && filled.is_empty() && planned.is_empty() };
+        if !tended.is_last {
+            let job = RetainJob::WriteTextBlocks(planned, filled, now);
+            tended.done = self.writers().retain(job).await.map(removed)?;
+        }
+        Ok(tended)
     }
 
     async fn statistics(

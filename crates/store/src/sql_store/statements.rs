@@ -14,6 +14,7 @@ use crate::{
     reporting,
     retention::{self, tenant_purge},
     sql::{SqlText, waiting_lanes},
+    text_block,
 };
 
 /// Every such statement.
@@ -63,6 +64,7 @@ pub(crate) fn statements() -> Vec<SqlText> {
         content::statements(),
         retention::statements(),
         search::statements(),
+        text_block::statements(),
         inbound::statements(),
         hook::statements(),
     ]

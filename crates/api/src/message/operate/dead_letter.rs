@@ -71,6 +71,7 @@ pub(crate) struct DeadLetterReplayItem {
         ("tag" = Option<String>, Query, description = "Only those with this label"),
         ("request_id" = Option<String>, Query, description = "Only those that came with this request"),
         ("provider_message_id" = Option<String>, Query, description = "Only the message with this id of the relay"),
+        ("metadata" = Option<String>, Query, description = "Only those with this field in their metadata, as `key=value`"),
         ("subject" = Option<String>, Query, description = "Only those whose subject contains this, in any case"),
         ("error_code" = Option<String>, Query, description = "Only those whose latest failure has this code, such as `smtp_550`"),
         ("since" = Option<String>, Query, description = "Accepted at or after this time"),

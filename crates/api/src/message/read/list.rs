@@ -8,12 +8,16 @@ use postway_domain::{
 };
 use postway_store::{
     Store, StoreError,
-    record::{MessageFilter, MessageKey, MessagePage, MessageSummary},
+    record::{MessageFilter, MessageKey, MessagePage, MessageSummary, MetadataField},
 };
 
 use crate::{
     auth::Reader,
-    http::{error::ApiError, pagination::PageRequest, query::QueryParameters},
+    http::{
+        error::ApiError,
+        pagination::PageRequest,
+        query::{QueryParameters, bounded_text},
+    },
     message::{
         read::{blocked_filter::BlockedBy, search_text::ParsedSearch, summaries::summaries},
         view::{MatchCountView, MessageList},
@@ -21,23 +25,22 @@ use crate::{
     state::{AppState, SharedState},
 };
 
-/// The longest text of a filter.
-const TEXT_BYTES_MAX: usize = 998;
 /// The most messages that are counted.
 pub(crate) const COUNTED_MAX: u32 = 100_000;
 
 /// List messages
 ///
 /// Newest first. A message must match every filter. Unknown parameters are refused. A page examines some
-/// thousands of messages at most: as long as there is a `next_cursor`, continue with it, even after a page
-/// with fewer messages than requested, or none.
+/// thousands of messages at most, or the texts of about a million: as long as there is a `next_cursor`, continue
+/// with it, even after a page with fewer messages than requested, or none. `searched_since` then says how far
+/// back the search went.
 #[utoipa::path(
     get,
     path = "/v1/messages",
     operation_id = "listMessages",
     tag = "messages",
     params(
-        ("q" = Option<String>, Query, description = "One text for every search: an address or part of one, `@domain`, an id or uid, `<Message-ID>`, a failure code, words of the subject, or `tag:`, `subject:`, `to:`, `id:`, `external:`, `code:`, `status:`, `outcome:`, `account:`, `batch:` before a value. Nothing is refused; `understood` says how it was interpreted"),
+        ("q" = Option<String>, Query, description = "One text for every search: an address or part of one, `@domain`, an id or uid, `<Message-ID>`, a failure code, an `external_id`, `key=value` of the metadata, `#tag`, words of the subject, or `tag:`, `subject:`, `to:`, `id:`, `external:`, `metadata:`, `code:`, `status:`, `outcome:`, `account:`, `batch:` before a value. Quotes hold words together: `subject:\"your order\"`. Nothing is refused; `understood` says how it was interpreted"),
         ("status" = Option<String>, Query, description = "Only those in this state"),
         ("outcome" = Option<String>, Query, description = "Only those with a recipient that has this outcome"),
         ("held_by" = Option<String>, Query, description = "Only those that this blocks now: `any`, `tenant`, `batch:CODE`, `account:ID`, `limit:ID`, `circuit:ID`, or `doubt` for those that wait for your decision"),
@@ -47,6 +50,7 @@ pub(crate) const COUNTED_MAX: u32 = 100_000;
         ("recipient" = Option<String>, Query, description = "Only those to this address"),
         ("subject" = Option<String>, Query, description = "Only those whose subject contains this, in any case"),
         ("tag" = Option<String>, Query, description = "Only those with this label"),
+        ("metadata" = Option<String>, Query, description = "Only those with this field in their metadata, as `key=value`"),
         ("request_id" = Option<String>, Query, description = "Only those that came with this request"),
         ("provider_message_id" = Option<String>, Query, description = "Only the message with this id of the relay"),
         ("error_code" = Option<String>, Query, description = "Only those whose latest failure has this code, such as `smtp_550`"),
@@ -69,13 +73,20 @@ pub(crate) async fn list(
     let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
     let (tenant, is_searched) = (&caller.tenant, asked.search.is_some());
-    let ParsedSearch { filter, key, maybe_id, terms } =
+    let ParsedSearch { filter, key, maybe_id, terms, maybe_external: _ } =
         asked.search_in(&*app.store, tenant, app.clock.now()).await?;
     let understood = is_searched.then_some(terms);
     if let Some(found) = one_by_key(&*app.store, tenant, key, maybe_id).await? {
         let messages = summaries(&app, tenant, found).await?;
         let count = is_counted.then_some(MatchCountView { messages: messages.len() as u64, or_more: false });
-        return Ok(Json(MessageList { data: messages, next_cursor: None, count, understood }));
+        let searched_since = None;
+        return Ok(Json(MessageList {
+            data: messages,
+            next_cursor: None,
+            searched_since,
+            count,
+            understood,
+        }));
     }
     let count = match is_counted {
         true => Some(app.store.count(tenant, &filter, COUNTED_MAX).await?),
@@ -118,7 +129,7 @@ impl AskedFilter {
         let outcome = query.parse("outcome", outcome_of);
         let held_by = query.parse("held_by", str::parse::<BlockedBy>);
         let waits = query.parse("waiting", yes_or_no).unwrap_or(false);
-        let search = query.parse("q", bounded).filter(|text| !text.trim().is_empty());
+        let search = query.parse("q", bounded_text).filter(|text| !text.trim().is_empty());
         Self { filter: MessageFilter { status, outcome, waits, ..filter(query) }, held_by, search }
     }
 
@@ -138,10 +149,18 @@ impl AskedFilter {
             Some(held_by) => held_by.narrow(store, tenant, self.filter.clone(), now).await?,
             None => self.filter.clone(),
         };
-        Ok(match &self.search {
-            Some(text) => ParsedSearch::read(text, filter),
-            None => ParsedSearch { filter, ..ParsedSearch::default() },
-        })
+        let Some(text) = &self.search else {
+            return Ok(ParsedSearch { filter, ..ParsedSearch::default() });
+        };
+        let mut read = ParsedSearch::read(text, filter);
+        if let Some(word) = &read.maybe_external {
+            let named = read.as_external_id(word);
+            let is_id = one_by_key(store, tenant, None, read.maybe_id.clone()).await?.is_some();
+            if !is_id && !store.search(tenant, &named.filter, None, 1).await?.messages.is_empty() {
+                read = named;
+            }
+        }
+        Ok(read)
     }
 }
 
@@ -163,22 +182,25 @@ pub(crate) fn filter(query: &mut QueryParameters) -> MessageFilter {
         account: query.parse("account", str::parse::<AccountId>),
         batch: query.parse("batch", str::parse::<BatchCode>).map(|code| code.to_string()),
         recipient: query.parse("recipient", str::parse::<EmailAddress>).map(|address| address.to_string()),
-        tag: query.parse("tag", bounded),
-        request_id: query.parse("request_id", bounded),
-        provider_message_id: query.parse("provider_message_id", bounded),
-        subject: query.parse("subject", bounded),
-        error_code: query.parse("error_code", bounded),
+        tag: query.parse("tag", bounded_text),
+        metadata: query.parse("metadata", metadata_field),
+        request_id: query.parse("request_id", bounded_text),
+        provider_message_id: query.parse("provider_message_id", bounded_text),
+        subject: query.parse("subject", bounded_text),
+        error_code: query.parse("error_code", bounded_text),
         since: query.parse("since", str::parse::<Time>),
         until: query.parse("until", str::parse::<Time>),
         ..MessageFilter::default()
     }
 }
 
-fn bounded(text: &str) -> Result<String, String> {
-    match text.len() {
-        0..=TEXT_BYTES_MAX => Ok(text.to_owned()),
-        _ => Err(format!("must have at most {TEXT_BYTES_MAX} bytes")),
-    }
+fn metadata_field(text: &str) -> Result<MetadataField, String> {
+    let text = bounded_text(text)?;
+    let (key, value) = text
+        .split_once('=')
+        .filter(|(key, _)| !key.is_empty())
+        .ok_or("must be key=value, such as order=17")?;
+    Ok(MetadataField { key: key.to_owned(), value: value.to_owned() })
 }
 
 /// The page that the rest of the query requests.
@@ -203,7 +225,9 @@ async fn page_of(
     let before = cursor.as_deref().map(read_cursor).transpose()?;
     let MessagePage { messages, next } = app.store.search(tenant, filter, before, limit).await?;
     let data = summaries(app, tenant, messages).await?;
-    Ok(Json(MessageList { data, next_cursor: next.map(write_cursor), count: None, understood: None }))
+    let searched_since = next.filter(|_| data.len() < limit as usize).map(MessageUid::time);
+    let next_cursor = next.map(write_cursor);
+    Ok(Json(MessageList { data, next_cursor, searched_since, count: None, understood: None }))
 }
 
 pub(crate) fn write_cursor(last: MessageUid) -> String {

@@ -1,11 +1,11 @@
 //! The parameter `q`: one text for everything that people search for.
 //!
 //! Nothing is refused, so that half a word finds what it can. A name before a colon names the filter. Without
-//! one, an address, a domain, an id, a Message-ID and a failure code are recognised by their form, and
-//! everything else is words of the subject or part of an address.
+//! one, an address, a domain, an id, a Message-ID, a failure code, `key=value` and `#tag` are recognised by their
+//! form, and everything else is words of the subject or part of an address.
 
 use postway_domain::{AccountId, ClientId, EmailAddress, MessageStatus, MessageUid, id::BatchCode};
-use postway_store::record::{MessageFilter, MessageKey, external_label, message_id_label};
+use postway_store::record::{MessageFilter, MessageKey, MetadataField, external_label, message_id_label};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -16,7 +16,7 @@ use crate::message::read::list::outcome_of;
 #[schema(as = UnderstoodTerm)]
 pub(crate) struct SearchTermView {
     /// The filter it became: `id`, `recipient`, `domain`, `text`, `subject`, `tag`, `error_code`,
-    /// `message_id`, `external_id`, `status`, `outcome`, `account` or `batch`.
+    /// `message_id`, `external_id`, `metadata`, `status`, `outcome`, `account` or `batch`.
     #[schema(example = "recipient")]
     name: &'static str,
     /// The value of the filter.
@@ -32,6 +32,8 @@ pub(crate) struct ParsedSearch {
     pub(crate) key: Option<MessageKey>,
     /// A word that may be a message's client id.
     pub(crate) maybe_id: Option<ClientId>,
+    /// A text that may be the `external_id` of messages.
+    pub(crate) maybe_external: Option<String>,
     pub(crate) terms: Vec<SearchTermView>,
 }
 
@@ -39,19 +41,33 @@ impl ParsedSearch {
     /// Adds a search to an existing filter.
     pub(crate) fn read(text: &str, filter: MessageFilter) -> Self {
         let mut understood = Self { filter, ..Self::default() };
-        let mut words: Vec<&str> = Vec::new();
-        for word in text.split_whitespace() {
-            if !understood.take(word) {
+        let mut words: Vec<String> = Vec::new();
+        for word in split(text) {
+            if !understood.take(&word) {
                 words.push(word);
             }
         }
         let words = words.join(" ");
         if !words.is_empty() {
-            understood.maybe_id = words.parse().ok().filter(|_| understood.terms.is_empty());
+            if understood.terms.is_empty() {
+                understood.maybe_id = words.parse().ok();
+                understood.maybe_external = Some(words.clone());
+            }
             understood.term("text", &words);
             understood.filter.text = Some(words);
         }
         understood
+    }
+
+    /// The same search, if its text is the `external_id` of messages.
+    pub(crate) fn as_external_id(&self, external_id: &str) -> Self {
+        let label = Some(external_label(external_id));
+        let mut named = Self {
+            filter: MessageFilter { text: None, tag: label, ..self.filter.clone() },
+            ..Self::default()
+        };
+        named.term("external_id", external_id);
+        named
     }
 
     fn term(&mut self, name: &'static str, value: &str) {
@@ -62,6 +78,14 @@ impl ParsedSearch {
     fn take(&mut self, word: &str) -> bool {
         if let Some((name, value)) = word.split_once(':').filter(|(_, value)| !value.is_empty()) {
             return self.take_named(name, value);
+        }
+        if let Some(tag) = word.strip_prefix('#').filter(|tag| !tag.is_empty()) {
+            return self.take_named("tag", tag);
+        }
+        if let Some((key, _)) = word.split_once('=')
+            && is_field_name(key)
+        {
+            return self.take_named("metadata", word);
         }
         let bare = word.trim_start_matches('<').trim_end_matches('>');
         // Our own Message-IDs begin with the message's uid.
@@ -107,6 +131,13 @@ impl ParsedSearch {
             "tag" => {
                 self.filter.tag = text();
                 "tag"
+            }
+            "meta" | "metadata" => {
+                let Some((key, value)) = value.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+                    return false;
+                };
+                self.filter.metadata = Some(MetadataField { key: key.to_owned(), value: value.to_owned() });
+                "metadata"
             }
             "code" | "error" | "error_code" => {
                 self.filter.error_code = text();
@@ -164,6 +195,32 @@ impl ParsedSearch {
     }
 }
 
+/// The words of a search. Quotes hold words together; one that is not closed yet ends with the text.
+fn split(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
+    for c in text.chars() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            c if c.is_whitespace() && !is_quoted => {
+                if !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+            }
+            c => word.push(c),
+        }
+    }
+    if !word.trim().is_empty() {
+        words.push(word);
+    }
+    words
+}
+
+/// Whether this is how programs name a field, so that `order=17` is one and `2+2=4` is not.
+fn is_field_name(text: &str) -> bool {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.chars().all(is_of_name)
+}
+
 /// A domain in the form of addresses, if it is complete.
 fn domain_of(text: &str) -> Option<String> {
     let address = format!("x@{text}").parse::<EmailAddress>().ok()?.to_string();
@@ -210,6 +267,16 @@ mod tests {
             ("status:fai", "text", "status:fai"),
             ("external:order-7", "external_id", "order-7"),
             ("Re: hello", "text", "Re: hello"),
+            ("order=A-17", "metadata", "order=A-17"),
+            ("order=", "metadata", "order="),
+            ("2+2=4", "text", "2+2=4"),
+            ("=4", "text", "=4"),
+            ("meta:a b=4", "text", "meta:a b=4"),
+            ("metadata:\"full name=Ada L\"", "metadata", "full name=Ada L"),
+            ("#receipt", "tag", "receipt"),
+            ("#", "text", "#"),
+            ("subject:\"your order\"", "subject", "your order"),
+            ("\"your  order", "text", "your  order"),
         ] {
             assert_eq!(terms(text), [(name, value.to_owned())], "{text}");
         }
@@ -225,6 +292,8 @@ mod tests {
             (Some(MessageStatus::Failed), Some("your order"))
         );
         assert_eq!(read.maybe_id, None);
-        assert!(ParsedSearch::read("order-17", MessageFilter::default()).maybe_id.is_some());
+        let read = ParsedSearch::read("order-17", MessageFilter::default());
+        assert_eq!((read.maybe_id.is_some(), read.maybe_external.as_deref()), (true, Some("order-17")));
+        assert_eq!(terms("\" \""), [], "quotes around nothing are nothing");
     }
 }

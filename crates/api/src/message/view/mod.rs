@@ -161,6 +161,11 @@ pub(crate) struct MessageList {
     /// Pass this as `cursor` to read the next page; null on the last page. It may follow a page with fewer
     /// messages than requested, or none.
     pub(crate) next_cursor: Option<String>,
+    /// Only where a page is not full and not the last: the search has seen all messages accepted since this
+    /// time, and continues with those before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub(crate) searched_since: Option<Time>,
     /// How many messages match in all, if that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) count: Option<MatchCountView>,

@@ -193,6 +193,7 @@ pass! {
         move_messages(moves: Vec<(MessageUid, Lane)>) -> u32;
         move_misplaced() -> LaneUpkeep;
         retire_lanes(now: Time) -> LaneUpkeep;
+        tend_text_blocks(now: Time) -> LaneUpkeep;
         statistics(tenant: &TenantId, since: Time, until: Time) -> Vec<StatisticsRow>;
         stream_statistics(tenant: &TenantId, stream: &StreamId, since: Time, until: Time) -> Vec<StreamStatisticsRow>;
         busiest_streams(since: Time, limit: u32) -> Vec<StreamStatisticsRow>;

@@ -144,6 +144,7 @@ fn matches(filter: &MessageFilter, record: &MessageRecord) -> bool {
                 || (filter.domain.is_none()
                     && record.recipients.iter().any(|recipient| is_in(&recipient.address)))
         })
+        && holds(&filter.metadata, |field| field.is_in(summary.metadata.as_deref()))
         && holds(&filter.error_code, |wanted| has_code(summary.error.as_deref(), wanted))
         && holds(&filter.since, |since| summary.created_at >= *since)
         && holds(&filter.until, |until| summary.created_at < *until)

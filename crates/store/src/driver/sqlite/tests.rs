@@ -6,6 +6,7 @@ mod space;
 use std::{path::Path, sync::Arc};
 
 use bytes::Bytes;
+use postway_domain::MessageState;
 use sqlx::{Executor, SqlSafeStr, SqlitePool, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
@@ -13,7 +14,8 @@ use super::{SqliteStore, accept, change, claim, dedup, read, summaries};
 use crate::{
     admin,
     conformance::{
-        sample::{Sample, at, noise},
+        journal as journal_rules,
+        sample::{Sample, at, noise, tenant},
         stage,
     },
     error::StoreError,
@@ -46,6 +48,39 @@ async fn a_second_process_is_refused_with_what_to_do() {
     let (_store, folder) = sqlite().await;
     let second = SqliteStore::open(&folder.path().join("postway.db")).await;
     assert!(matches!(second, Err(StoreError::Locked(text)) if text.contains("stop it first")));
+}
+
+/// What an erased address was in must not be read from the file's rows, searched or not.
+#[tokio::test]
+async fn a_text_block_is_emptied_with_the_mail_that_it_had() {
+    let (store, folder) = sqlite().await;
+    stage::open(&store).await;
+    let first =
+        stage::accept(&store, Sample::new(0).to("ann@example.org").state(MessageState::Sent, None)).await;
+    for some in (1..1_100).collect::<Vec<_>>().chunks(100) {
+        store.accept(some.iter().map(|n| Sample::new(*n).build()).collect()).await.unwrap();
+    }
+    let pool = SqlitePool::connect_with(
+        SqliteConnectOptions::new().filename(folder.path().join("postway.db")).read_only(true),
+    );
+    let pool = pool.await.unwrap();
+    let blocks = async || -> Vec<(i64, i64, bool)> {
+        let sql = "SELECT messages, LENGTH(words), marked_at IS NOT NULL FROM text_block ORDER BY first_uid";
+        sqlx::query_as(sql).fetch_all(&pool).await.unwrap()
+    };
+    store.tend_text_blocks(at(61_000)).await.unwrap();
+    assert_eq!(blocks().await, [(0, 0, true)]);
+    store.tend_text_blocks(at(90_000)).await.unwrap();
+    assert_eq!(blocks().await, [(0, 0, true)], "a plan waits for the transactions before it");
+    store.tend_text_blocks(at(122_000)).await.unwrap();
+    let filled = blocks().await;
+    assert!(matches!(filled[..], [(1_024, 1_000.., false)]), "{filled:?}");
+    journal_rules::tell(&store, at(190_000)).await;
+    let erased = store.erase(&tenant(), "ann@example.org", at(200_000), 9).await.unwrap();
+    assert_eq!(erased.removed, 1);
+    assert_eq!(blocks().await, [(0, 0, true)]);
+    store.tend_text_blocks(at(300_000)).await.unwrap();
+    assert!(matches!(blocks().await[..], [(1_023, _, false)]), "{:?}", first);
 }
 
 #[tokio::test]

@@ -76,7 +76,8 @@ static CHECK: MultiRowSql = check_in_each!("");
 static CHECK_TEXT: MultiRowSql = check_in_each!(
     ", m.error, (SELECT c.subject FROM content c WHERE c.uid = m.uid AND c.sensitive = 0), \
      (SELECT l.account FROM lane l WHERE l.id = m.lane), (SELECT l.batch FROM lane l WHERE l.id = m.lane), \
-     (SELECT COUNT(*) FROM recipient p WHERE p.uid = m.uid AND LOWER(p.address) LIKE ? ESCAPE '!')"
+     (SELECT COUNT(*) FROM recipient p WHERE p.uid = m.uid AND LOWER(p.address) LIKE ? ESCAPE '!'), \
+     (SELECT c.metadata FROM content c WHERE c.uid = m.uid)"
 );
 
 #[cfg(test)]
@@ -94,7 +95,7 @@ struct FailureCode<'a> {
 /// Whether a filter compares texts that only this program can compare.
 pub(super) fn reads_text(filter: &MessageFilter) -> bool {
     let has_words = filter.subject.is_some() || filter.text.is_some() || filter.domain.is_some();
-    has_words || filter.error_code.is_some() || filter.behind.is_some()
+    has_words || filter.metadata.is_some() || filter.error_code.is_some() || filter.behind.is_some()
 }
 
 /// Those of these messages that match, in their order.
@@ -192,5 +193,9 @@ fn has_text(
         None => true,
         Some(holders) => holders.hold(row.text(3)?, row.opt_text(4)?),
     };
-    Ok(has_code && has_subject && has_words && has_domain && is_behind)
+    let has_field = match &filter.metadata {
+        None => true,
+        Some(field) => field.is_in(row.opt_text(6)?),
+    };
+    Ok(has_code && has_field && has_subject && has_words && has_domain && is_behind)
 }

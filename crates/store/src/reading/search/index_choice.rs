@@ -9,7 +9,7 @@
 
 use postway_domain::{EmailAddress, EventKind, LaneId, MessageStatus, MessageUid, TenantId};
 
-use super::IdRange;
+use super::{IdRange, text_lead::newest_with};
 use crate::{
     error::StoreError,
     record::MessageFilter,
@@ -18,6 +18,7 @@ use crate::{
         multi_row::{MultiRow, MultiRowSql},
         values,
     },
+    text_block::SearchNeedles,
 };
 
 /// A state with at most this many messages comes before everything but names.
@@ -38,7 +39,7 @@ const LANES_OF_BATCH: SqlText = SqlText::same("SELECT id FROM lane WHERE tenant 
 const LANES_OF_BOTH: SqlText =
     SqlText::same("SELECT id FROM lane WHERE tenant = ? AND batch = ? AND account = ?");
 
-const OF_TENANT: SqlText = SqlText::of_each(
+pub(super) const OF_TENANT: SqlText = SqlText::of_each(
     "SELECT uid FROM message WHERE tenant = ? AND uid >= ? AND tenant = ? AND uid < ? ORDER BY uid DESC LIMIT ?",
     "SELECT uid FROM message WHERE (tenant, uid) >= (?, ?) AND (tenant, uid) < (?, ?) \
      ORDER BY tenant DESC, uid DESC LIMIT ?",
@@ -142,7 +143,7 @@ pub(super) fn by_index() -> Vec<(SqlText, &'static str)> {
 }
 
 /// What a search follows.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum SearchLead {
     Request(String),
     Provider(String),
@@ -155,14 +156,25 @@ pub(super) enum SearchLead {
     Status(MessageStatus),
     /// The messages of several states.
     Waiting,
+    /// The messages whose texts may match.
+    Texts(SearchNeedles),
     Tenant,
 }
 
 /// Messages that a lead has read, the newest first.
 pub(super) struct LeadMessages {
     pub uids: Vec<MessageUid>,
-    /// Whether there are no more.
-    pub is_end: bool,
+    /// The message before which there may be more.
+    pub next: Option<MessageUid>,
+    /// What reading and examining them costs, in messages.
+    pub cost: usize,
+}
+
+impl LeadMessages {
+    /// Messages of an index, which goes on behind the last of them unless it has ended.
+    fn of_index(uids: Vec<MessageUid>, is_end: bool) -> Self {
+        Self { next: uids.last().copied().filter(|_| !is_end), cost: uids.len(), uids }
+    }
 }
 
 impl SearchLead {
@@ -198,6 +210,10 @@ impl SearchLead {
         if let Some(tag) = &filter.tag {
             return Ok(SearchLead::Tag(tag.clone()));
         }
+        let is_narrow = filter.waits || filter.unresolved;
+        if let Some(needles) = SearchNeedles::of(filter).filter(|_| !is_narrow) {
+            return Ok(SearchLead::Texts(needles));
+        }
         if filter.account.is_some() {
             let lanes = lanes(session, tenant, filter).await?;
             let is_alone = filter.status.is_none() && !super::check::reads_text(filter);
@@ -229,7 +245,7 @@ impl SearchLead {
             SearchLead::Lanes(_) => (left.account, left.batch) = (None, None),
             SearchLead::Tag(_) => left.tag = None,
             SearchLead::Status(_) => left.status = None,
-            SearchLead::Waiting | SearchLead::Tenant => {}
+            SearchLead::Waiting | SearchLead::Texts(_) | SearchLead::Tenant => {}
         }
         let is_of_all = matches!(
             self,
@@ -249,32 +265,39 @@ impl SearchLead {
         range: IdRange,
         limit: usize,
     ) -> Result<LeadMessages, StoreError> {
-        let (tenant, from, before) = (tenant.as_str(), range.from.as_bytes(), range.before.as_bytes());
+        let (from, before) = (range.from.as_bytes(), range.before.as_bytes());
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
         let (sql, values) = match self {
             SearchLead::Lanes(lanes) => return newest_of_lanes(session, lanes, range, limit).await,
             SearchLead::Request(id) => (OF_REQUEST, values![id.as_str(), from, id.as_str(), before, most]),
             SearchLead::Provider(id) => (OF_PROVIDER, values![id.as_str(), from, id.as_str(), before, most]),
-            SearchLead::Exhausted => (EXHAUSTED, values![tenant, from, tenant, before, most]),
+            SearchLead::Exhausted => {
+                (EXHAUSTED, values![tenant.as_str(), from, tenant.as_str(), before, most])
+            }
             SearchLead::Recipient(address) => return newest_to(session, address, range, limit).await,
-            SearchLead::Waiting => return newest_waiting(session, tenant, range, limit).await,
+            SearchLead::Waiting => return newest_waiting(session, tenant.as_str(), range, limit).await,
+            SearchLead::Texts(needles) => {
+                return newest_with(session, tenant, needles, range, limit).await;
+            }
             SearchLead::Outcome(outcome) => {
                 (OF_OUTCOME, values![outcome.code(), from, outcome.code(), before, most])
             }
-            SearchLead::Tag(tag) => {
-                (OF_TAG, values![tenant, tag.as_str(), from, tenant, tag.as_str(), before, most])
-            }
-            SearchLead::Status(status) => {
-                (OF_STATUS, values![status.code(), tenant, from, status.code(), tenant, before, most])
-            }
-            SearchLead::Tenant => (OF_TENANT, values![tenant, from, tenant, before, most]),
+            SearchLead::Tag(tag) => (
+                OF_TAG,
+                values![tenant.as_str(), tag.as_str(), from, tenant.as_str(), tag.as_str(), before, most],
+            ),
+            SearchLead::Status(status) => (
+                OF_STATUS,
+                values![status.code(), tenant.as_str(), from, status.code(), tenant.as_str(), before, most],
+            ),
+            SearchLead::Tenant => (OF_TENANT, values![tenant.as_str(), from, tenant.as_str(), before, most]),
         };
         let rows = session.rows(sql, values).await?;
         let is_end = rows.len() < limit;
         let mut uids = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         // A mail may be tried twice under one name.
         uids.dedup();
-        Ok(LeadMessages { uids, is_end })
+        Ok(LeadMessages::of_index(uids, is_end))
     }
 }
 
@@ -299,7 +322,7 @@ async fn newest_waiting(
     uids.sort_unstable_by(|a: &MessageUid, b| b.cmp(a));
     is_end &= uids.len() <= limit;
     uids.truncate(limit);
-    Ok(LeadMessages { uids, is_end })
+    Ok(LeadMessages::of_index(uids, is_end))
 }
 
 /// The newest messages to an address, under either spelling of its domain: mail accepted by earlier versions
@@ -326,10 +349,10 @@ async fn newest_to(
     uids.truncate(limit);
     // A mail may go to an address twice.
     uids.dedup();
-    Ok(LeadMessages { uids, is_end })
+    Ok(LeadMessages::of_index(uids, is_end))
 }
 
-fn read(row: &Row) -> Result<MessageUid, StoreError> {
+pub(super) fn read(row: &Row) -> Result<MessageUid, StoreError> {
     row.id16(0).map(MessageUid::from_bytes)
 }
 
@@ -383,5 +406,6 @@ async fn newest_of_lanes(
             from = *oldest;
         }
     }
-    Ok(LeadMessages { is_end: uids.len() < limit, uids })
+    let is_end = uids.len() < limit;
+    Ok(LeadMessages::of_index(uids, is_end))
 }

@@ -5,12 +5,13 @@
 //! one condition, the [`SearchLead`], and checks the other conditions on the messages it meets, stride by
 //! stride. If the lead is the only condition, nothing is read that is not shown. Otherwise about
 //! [`LOOKED_MAX`] messages are examined for one page, and then the page says where to continue, even if it is
-//! short or empty.
+//! short or empty. What looks for texts alone reads text blocks (`text_lead`), a million messages for a page.
 
 mod check;
 mod index_choice;
 #[cfg(test)]
 pub(crate) mod query_plans;
+mod text_lead;
 
 use postway_domain::{MessageUid, TenantId, Time};
 
@@ -99,8 +100,7 @@ pub(crate) async fn find(
     let (mut uids, mut looked) = (Vec::new(), 0);
     loop {
         let met = lead.newest(session, tenant, range, stride).await?;
-        looked += met.uids.len();
-        let last = met.uids.last().copied();
+        looked += met.cost;
         match &left {
             Some(left) => uids.extend(check::fitting(session, tenant, left, met.uids).await?),
             None => uids.extend(met.uids),
@@ -109,11 +109,11 @@ pub(crate) async fn find(
             uids.truncate(limit);
             return Ok(FoundMessages { next: uids.last().copied(), uids });
         }
-        let Some(last) = last.filter(|_| !met.is_end) else { return Ok(FoundMessages { uids, next: None }) };
+        let Some(next) = met.next else { return Ok(FoundMessages { uids, next: None }) };
         if looked >= looked_max {
-            return Ok(FoundMessages { uids, next: Some(last) });
+            return Ok(FoundMessages { uids, next: Some(next) });
         }
-        range.before = last;
+        range.before = next;
         stride = (stride * 2).min(STRIDE_MAX.max(limit + 1));
     }
 }
@@ -167,7 +167,7 @@ fn is_impossible(filter: &MessageFilter) -> bool {
 /// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
 pub(crate) fn statements() -> Vec<crate::sql::SqlText> {
-    [index_choice::statements(), check::statements()].concat()
+    [index_choice::statements(), text_lead::STATEMENTS.to_vec(), check::statements()].concat()
 }
 
 #[cfg(test)]

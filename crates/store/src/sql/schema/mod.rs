@@ -129,7 +129,8 @@ macro_rules! migrations {
         // with them. Step 27 adds what older programs leave empty. Before 29, a mailbox with the role of domain
         // reports cannot be read, and neither can a tenant with an archive; mail would be removed that the
         // archive still waits for. Before 30, a template would be rendered without its layout, and a
-        // tenant with a language or a history with changes of suppressions cannot be read.
+        // tenant with a language or a history with changes of suppressions cannot be read. Before 31,
+        // texts of mail that is removed or erased would stay in text blocks.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -160,6 +161,7 @@ macro_rules! migrations {
             step!("00", 27, "trace", writable from 25),
             step!("00", 29, "reports_and_archive", writable from 29),
             step!("00", 30, "locales", writable from 30),
+            step!("00", 31, "text_block", writable from 31),
         ]
     }};
 }

@@ -22,10 +22,10 @@ const MYSQL: &str = "SELECT CAST(c.table_name AS CHAR), CAST(c.column_name AS CH
      AND k.table_name = c.table_name AND k.column_name = c.column_name AND k.constraint_name = 'PRIMARY' \
      WHERE c.table_schema = DATABASE() AND c.extra NOT LIKE '%GENERATED%'";
 
-/// Tables that are not copied: the schema's own record, the copy's own, counters that are made anew, and what
-/// belongs to running processes.
+/// Tables that are not copied: the schema's own record, the copy's own, counters and text blocks, which are made
+/// anew, and what belongs to running processes.
 const NOT_COPIED: &[&str] =
-    &["schema_migration", "copy_progress", "tally", "pace", "node", "duty", "writer_mark"];
+    &["schema_migration", "copy_progress", "tally", "pace", "node", "duty", "writer_mark", "text_block"];
 
 /// CopiedTable, column, type, place in the primary key from one, or zero.
 type Found = Vec<(String, String, String, i64)>;
