@@ -42,6 +42,7 @@ mod rule;
 mod schema;
 mod secrets;
 mod session;
+mod streams;
 mod support;
 mod suppression;
 mod template;
