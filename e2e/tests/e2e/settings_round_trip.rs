@@ -220,7 +220,7 @@ async fn everything_that_can_be_set_is_applied_once_and_exported_as_it_is() -> a
     let again = apply(&gateway, folder.path()).await?;
     ensure!(again.is_empty(), "{again:#?}");
 
-    // Keys without a name, and a second one of a name, cannot be told from others in a folder.
+    // A key without a name, and a second one with the same name, have no file of their own.
     for name in [json!({}), json!({"name": "shop"})] {
         let mut key = json!({"scopes": ["send"]});
         key.as_object_mut().context("an object")?.extend(name.as_object().cloned().unwrap_or_default());
