@@ -124,6 +124,6 @@ async fn a_person_signs_in_at_a_provider_which_says_what_it_may_do() -> anyhow::
     assert_eq!(gateway.get("/v1/users/grace/sessions").await?["data"].as_array().map(Vec::len), Some(1));
     assert_eq!(sign_out("grace").await?, "signed out");
     assert_eq!(gateway.get("/v1/users/grace/sessions").await?["data"], json!([]));
-    browser.wait_for_text("Sign in with Acme").await?;
+    browser.wait_for_text("Sign in with a name").await?;
     Ok(())
 }
