@@ -62,8 +62,9 @@ impl OidcServer {
         Self { port, node, _watch: watch }
     }
 
-    /// The URL of a path: `/token`, `/device/auth`, `/auth`, `/token/introspection`; and `/withdraw`, which
-    /// ends the access token that is posted to it.
+    /// The URL of a path: `/token`, `/device/auth`, `/auth`, `/token/introspection`; `/withdraw`, which ends
+    /// the access token that is posted to it; and `/sign-out`, which takes a login and an address, and sends that
+    /// address a logout token for the login.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }

@@ -4,13 +4,17 @@
 //! They are installed once into the user's cache folder ([`crate::cache`]). Panics with a sentence where they
 //! cannot be had.
 
-use std::{path::PathBuf, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use crate::{package::run, python::interpreter};
 
 /// Names the folder of the packages: change it with them.
-const VERSION: &str = "1";
-const PACKAGES: [&str; 2] = ["kubernetes-validate==1.37.0", "check-jsonschema==0.39.0"];
+const VERSION: &str = "2";
+const PACKAGES: [&str; 3] =
+    ["kubernetes-validate==1.37.0", "check-jsonschema==0.39.0", "podman-compose==1.6.0"];
 
 /// Python with these checkers.
 #[derive(Clone, Debug)]
@@ -32,5 +36,14 @@ impl SchemaTools {
     /// what is wrong.
     pub fn check_form(&self, schema: &str, files: &[PathBuf]) {
         run(Command::new(&self.0).args(["-m", "check_jsonschema", "--builtin-schema", schema]).args(files));
+    }
+
+    /// A Compose file as podman-compose reads it: anchors followed, and these variables filled in. Panics with
+    /// what is wrong. Nothing is started, so instead of podman there is a program that only repeats what it is
+    /// asked.
+    pub fn read_compose(&self, file: &Path, variables: &[(&str, &str)]) -> String {
+        let mut command = Command::new(&self.0);
+        command.args(["-m", "podman_compose", "--podman-path", "/bin/echo", "-f"]).arg(file).arg("config");
+        run(command.envs(variables.iter().copied()))
     }
 }

@@ -36,6 +36,29 @@ fn files_have_the_forms_that_their_readers_know() {
 }
 
 #[test]
+fn compose_reads_its_files_and_the_network_is_the_one_that_is_trusted() {
+    let tools = SchemaTools::installed();
+    let read = |name: &str, variables: &[(&str, &str)]| {
+        tools.read_compose(&root().join("deploy").join(name), variables)
+    };
+    let example = read("compose.yml", &[("POSTWAY_SEND_KEY", "pw_one_two")]);
+    assert!(example.contains("SMTP_PASSWORD: pw_one_two"), "{example}");
+    assert!(example.contains("condition: service_healthy"), "{example}");
+    let network = example.lines().find_map(|line| line.trim().strip_prefix("- subnet: ")).unwrap();
+    assert!(example.contains(&format!("POSTWAY_SMTP_PLAINTEXT_NETWORKS: {network}")), "{example}");
+    let secrets = [
+        ("POSTWAY_ADMIN_KEY", "an-admin-key"),
+        ("POSTWAY_SECRET_KEY", "a-secret-key"),
+        ("POSTGRES_PASSWORD", "a-password"),
+    ];
+    let nodes = read("compose-postgres.yml", &secrets);
+    let url = "POSTWAY_DATABASE_URL: postgres://postway:a-password@postgres/postway";
+    // The common part is printed once more by itself.
+    assert_eq!(nodes.matches(url).count(), 3, "both nodes have one database: {nodes}");
+    assert_eq!(nodes.matches("POSTWAY_SECRET_KEY: a-secret-key").count(), 3, "{nodes}");
+}
+
+#[test]
 fn files_for_operators_set_what_can_be_set() {
     let guide = fs::read_to_string(root().join("docs/guide/configuration.md")).unwrap();
     let mut checked = 0;

@@ -230,6 +230,29 @@ async fn what_a_lying_provider_says_signs_nobody_in() {
 }
 
 #[tokio::test]
+async fn a_logout_token_is_believed_as_it_was_signed_and_an_id_token_is_none() {
+    let lying = LyingProvider::start().await;
+    let provider = provider(&lying.issuer, "postway");
+    let (ours, theirs) = (SigningPair::make("1"), SigningPair::make("1"));
+    let id_token = ours.sign("1", &lying.claims(json!({})));
+    lying.tell(&[&ours], id_token.clone());
+    let mut claims = lying.claims(json!({
+        "jti": "7", "events": {"http://schemas.openid.net/event/backchannel-logout": {}},
+    }));
+    claims.as_object_mut().unwrap().remove("nonce");
+    let logout = ours.sign("1", &claims);
+    assert_eq!(provider.read_logout(&logout).await.unwrap(), "1");
+    for token in [id_token, theirs.sign("1", &claims), "a.b.c".to_owned(), String::new()] {
+        let refused = provider.read_logout(&token).await;
+        assert!(matches!(refused, Err(OidcError::Token(_))), "{token}: {refused:?}");
+    }
+    // And it signs nobody in.
+    lying.tell(&[&ours], logout);
+    let refused = provider.redeem("code", "verifier", "n", "http://localhost/").await;
+    assert!(matches!(refused, Err(OidcError::Token(_))), "{refused:?}");
+}
+
+#[tokio::test]
 async fn a_provider_that_changes_its_key_goes_on_and_unknown_keys_are_not_looked_up_without_end() {
     let lying = LyingProvider::start().await;
     let provider = provider(&lying.issuer, "postway");

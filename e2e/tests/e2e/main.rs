@@ -94,6 +94,7 @@ mod second_process;
 mod sensitive;
 mod ses;
 mod settings_files;
+mod settings_round_trip;
 mod silent_mistakes;
 mod spool;
 mod submission;

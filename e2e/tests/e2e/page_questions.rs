@@ -70,6 +70,35 @@ async fn every_figure_leads_to_just_its_messages() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
+async fn a_daily_quota_that_is_nearly_or_all_used_up_needs_somebody() -> anyhow::Result<()> {
+    let sink = SmtpSink::start().await;
+    let gateway = Gateway::start().await?;
+    gateway.relay_to(sink.port()).await?;
+    gateway.patch("/v1/tenants/default", json!({"daily_quota": {"messages": 5}})).await?;
+    for n in 0..4 {
+        gateway.send(mail_with(&format!("mail-{n}"), "ada@example.net", json!({}))).await?;
+    }
+    let browser = signed_in(&gateway, 1440, 900).await?;
+    go(&browser, &gateway, "").await?;
+    browser.wait_for_text("80 % of the daily quota is used").await?;
+    browser.wait_for_text("4 of 5 messages").await?;
+    gateway.send(mail_with("mail-4", "ada@example.net", json!({}))).await?;
+    browser.wait_for_text("The daily quota is used up").await?;
+    browser.wait_for_text("mail is refused until").await?;
+    let (status, _, metrics) = gateway.bytes("/metrics").await?;
+    let metrics = String::from_utf8(metrics)?;
+    for percent in ["80", "100"] {
+        let counted = format!("postway_quota_warnings_total{{percent=\"{percent}\"}} 1");
+        anyhow::ensure!(status == 200 && metrics.contains(&counted), "no {counted} in {metrics}");
+    }
+    // A wider one takes the warning away.
+    gateway.patch("/v1/tenants/default", json!({"daily_quota": {"messages": 500}})).await?;
+    browser
+        .wait_until("no warning", "return !/daily quota/.test(document.querySelector('main').innerText)")
+        .await
+}
+
+#[tokio::test]
 async fn a_list_announces_what_is_new_and_follows_what_is_shown() -> anyhow::Result<()> {
     let gateway = Gateway::start().await?;
     gateway.post("/v1/accounts/sandbox/suspend", json!({})).await?;

@@ -114,5 +114,16 @@ async fn a_person_signs_in_at_a_provider_which_says_what_it_may_do() -> anyhow::
     assert_eq!(refused, 403);
     let audit = gateway.get("/v1/audit?limit=20").await?;
     assert!(audit.to_string().contains("\"oidc\""), "{audit:#}");
+    // The provider signs her out, and the page that was open is closed.
+    let sign_out = async |login: &str| {
+        let said = format!("{login} {page}/v1/session/oidc/logout");
+        let client = reqwest::Client::builder().no_proxy().build()?;
+        client.post(provider.url("/sign-out")).body(said).send().await?.text().await
+    };
+    assert_eq!(sign_out("heidi").await?, "signed out");
+    assert_eq!(gateway.get("/v1/users/grace/sessions").await?["data"].as_array().map(Vec::len), Some(1));
+    assert_eq!(sign_out("grace").await?, "signed out");
+    assert_eq!(gateway.get("/v1/users/grace/sessions").await?["data"], json!([]));
+    browser.wait_for_text("Sign in with a name").await?;
     Ok(())
 }

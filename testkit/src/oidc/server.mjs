@@ -20,8 +20,10 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
   scopes: ["openid", "offline_access", "mail"],
   features: {
     clientCredentials: { enabled: true }, deviceFlow: { enabled: true }, introspection: { enabled: true },
-    devInteractions: { enabled: true },
+    devInteractions: { enabled: true }, backchannelLogout: { enabled: true },
   },
+  // It would not call a gateway on this machine.
+  fetch: (url, { dispatcher, ...options }) => fetch(url, options),
   ttl: { AccessToken: 3600, ClientCredentials: 3600, RefreshToken: 86400, DeviceCode: 600, AuthorizationCode: 60,
     Grant: 86400, Interaction: 600, Session: 600 },
   rotateRefreshToken: true,
@@ -36,12 +38,19 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
 });
 const serve = provider.callback();
 http.on("request", async (request, answer) => {
-  if (request.url !== "/withdraw") return serve(request, answer);
-  // One access token ends, and its consent does not: revocation as RFC 7009 has it would end both here.
-  let token = "";
-  for await (const piece of request) token += piece;
-  await (await provider.AccessToken.find(token))?.destroy();
-  answer.end("withdrawn");
+  if (!["/withdraw", "/sign-out"].includes(request.url)) return serve(request, answer);
+  let said = "";
+  for await (const piece of request) said += piece;
+  if (request.url === "/withdraw") {
+    // One access token ends, and its consent does not: revocation as RFC 7009 has it would end both here.
+    await (await provider.AccessToken.find(said))?.destroy();
+    return answer.end("withdrawn");
+  }
+  // What it does when a person is signed out, without the person's browser.
+  const [login, address] = said.split(" ");
+  const client = await provider.Client.find("person");
+  client.backchannelLogoutUri = address;
+  await client.backchannelLogout(login, "a-session").then(() => answer.end("signed out"), (fault) => answer.end(String(fault)));
 });
 console.log(`listening on ${port}`);
 // Nobody reads what comes after it: a closed pipe would end the server.

@@ -138,7 +138,7 @@ const End = ({ one }) =>
 function Why({ path, one }) {
   const why = useLoad((signal) => get(`${path}/explain`, {}, signal), [path, one.version], LOOK_MS);
   if (!why.data) return null;
-  const { gates, reason, next_at } = why.data;
+  const { gates, reason, next_at, acted } = why.data;
   return html`<section class="why card" aria-label="Why is it waiting?">
     <h2>Why is it waiting?</h2>
     ${reason && html`<p>${reason}</p>`}
@@ -151,6 +151,7 @@ function Why({ path, one }) {
           html`<p>${one.status === "sending" ? "It is on its way."
             : "Nothing holds it: it goes as soon as its turn comes."}</p>`
     }
+    ${acted?.actor && html`<p class="muted">${acted.actor} acted on it <${When} at=${acted.at} />: ${acted.type}.</p>`}
     ${next_at && html`<p class="muted">It goes <${When} at=${next_at} past="soon" />, as far as is known.</p>`}
   </section>`;
 }

@@ -192,6 +192,19 @@ function holderProblem({ held_by: by, messages, since, until, reason }) {
   return { bad: kind === "circuit", href: page, what: HELD_WORDS[kind]?.(name) ?? by, why, act: acts[kind] };
 }
 
+/** A daily quota of which 80 or 100 per cent are used. */
+function quotaProblem(quota) {
+  const isSpent = quota.warning_percent >= 100;
+  const bounds = ["messages", "bytes", "recipients"].filter((name) => quota[name]);
+  const parts = bounds.map((name) => `${count(quota[name].used)} of ${count(quota[name].of)} ${name}`);
+  return {
+    bad: isSpent,
+    href: link("settings"),
+    what: isSpent ? "The daily quota is used up" : `${quota.warning_percent} % of the daily quota is used`,
+    why: html`${parts.join(", ")}${isSpent && "; mail is refused"} until <${When} at=${quota.renewed_at} past="soon" />`,
+  };
+}
+
 /** What needs somebody: what it is, why, since when, and what to press. Nothing is shown where nothing does. */
 function Problems({ now }) {
   const unheld = now.circuits.filter(({ account }) => !now.holders.some(({ held_by: by }) => by === `circuit:${account}`));
@@ -239,6 +252,7 @@ function Problems({ now }) {
       what: "The queue does not keep up",
       why: `the oldest has been due for ${span(now.oldest_due_seconds)}`,
     },
+    now.quota?.warning_percent > 0 && quotaProblem(now.quota),
   ].filter(Boolean);
   if (!problems.length) return null;
   problems.sort((one, other) => Number(other.bad ?? false) - Number(one.bad ?? false));

@@ -60,6 +60,27 @@ const FIELDS = [
       ["hold", "hold: never twice"],
     ],
   },
+  { name: "daily_quota.messages", label: "Messages a day", kind: "number", hint: "Any number when empty. Days are those of UTC." },
+  { name: "daily_quota.bytes", label: "Bytes a day", kind: "number" },
+  { name: "daily_quota.recipients", label: "Recipients a day", kind: "number" },
+  {
+    name: "virus_policy",
+    label: "Mail that the virus scanner could not scan",
+    kind: "choice",
+    options: [
+      ["open", "passes"],
+      ["closed", "waits"],
+      ["off", "nothing is scanned"],
+    ],
+  },
+  {
+    name: "allowed_senders",
+    label: "Allowed senders",
+    kind: "list",
+    hint: "Addresses, domains, *.example.com; one a line. Any when empty.",
+  },
+  { name: "bind_reply_to", label: "Reply-To must be an allowed sender, too", kind: "check" },
+  { name: "guard_content", label: "Reading bodies takes the right read:content", kind: "check" },
   { name: "content.html_required", label: "Every composed message must have HTML", kind: "check" },
   { name: "content.auto_text", label: "Mail with HTML alone gets a text made of it", kind: "check" },
   { name: "auto_submitted", label: "Mail says that a program sent it", kind: "check" },
@@ -112,7 +133,10 @@ function Today({ one }) {
       <a href=${link("messages", filter)}>${name} <strong>${many(now.data[place])}</strong></a></li>`)}</ul>`}</section>`;
 }
 
-const said = (value) => (typeof value === "boolean" ? (value ? "yes" : "no") : value);
+function said(value) {
+  if (Array.isArray(value)) return value.join(", ");
+  return typeof value === "boolean" ? (value ? "yes" : "no") : value;
+}
 const at = (one, name) => name.split(".").reduce((part, key) => part?.[key], one);
 
 /** The settings for those who may not change them. */
@@ -171,6 +195,7 @@ const KEY_FIELDS = [
   { name: "send", label: "May send, cancel and retry", kind: "check", also: ["scopes"] },
   { name: "read", label: "May read", kind: "check" },
   { name: "manage", label: "May manage accounts, templates and the rest", kind: "check" },
+  { name: "content", label: "May read bodies where that is a right of its own", kind: "check" },
   {
     name: "allow_ips",
     label: "Only from",
@@ -183,10 +208,10 @@ const KEY_FIELDS = [
 function Keys({ path }) {
   const [turn, setTurn] = useState(0);
   const make = async () => {
-    const save = ({ send, read, manage, ...body }) =>
+    const save = ({ send, read, manage, content, ...body }) =>
       post(path, {
         ...body,
-        scopes: Object.entries({ send, read, manage }).flatMap(([scope, on]) => (on ? [scope] : [])),
+        scopes: Object.entries({ send, read, manage, "read:content": content }).flatMap(([scope, on]) => (on ? [scope] : [])),
       });
     const made = await edit({
       title: "New key",
@@ -221,6 +246,7 @@ function Keys({ path }) {
       { head: "Key", cell: (row) => html`${row.name}<br /><code class="small">${row.prefix}</code>` },
       { head: "May", cell: (row) => row.scopes.join(", ") },
       { head: "From", cell: (row) => row.allow_ips.join(", ") || "anywhere" },
+      { head: "Made by", cell: (row) => row.created_by ?? "" },
       { head: "Used", cell: (row) => html`<${Moment} at=${row.last_used_at} />` },
       { head: "Expires", cell: (row) => (row.expires_at ? html`<${Moment} at=${row.expires_at} />` : "never") },
       {

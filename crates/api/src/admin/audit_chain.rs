@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::{
     Json,
     extract::State,
-    http::{HeaderMap, Uri, header},
+    http::{header, request::Parts},
     response::{IntoResponse, Response},
 };
 use postway_domain::Time;
@@ -25,7 +25,7 @@ use utoipa::ToSchema;
 
 use super::audit::wants_lines;
 use crate::{
-    auth::Admin,
+    auth::{Admin, LongRequest},
     http::{
         error::ApiError,
         hex_digest::hex,
@@ -154,10 +154,9 @@ pub(crate) struct AuditLineList {
 pub(crate) async fn lines(
     State(app): State<SharedState>,
     _: Admin,
-    headers: HeaderMap,
-    uri: Uri,
+    parts: Parts,
 ) -> Result<Response, ApiError> {
-    let mut query = QueryParameters::from_uri(&uri)?;
+    let mut query = QueryParameters::from_uri(&parts.uri)?;
     let after = query.parse("after", |text| match text.parse::<i64>() {
         Ok(after @ 0..) => Ok(after),
         _ => Err("must be a position: a whole number, 0 or more"),
@@ -174,13 +173,16 @@ pub(crate) async fn lines(
     });
     let limit = PageRequest::take_limit(&mut query);
     query.finish()?;
-    if is_export.unwrap_or_else(|| wants_lines(&headers)) {
+    if is_export.unwrap_or_else(|| wants_lines(&parts.headers)) {
         return export(app, after).await;
     }
     // If no slot is free, the answer comes at once.
     let slot = app.waiting_readers.take();
     let wait = wait.filter(|_| slot.is_some()).unwrap_or_default();
     let found = wait_for_lines(&app, after, limit, Instant::now() + wait).await?;
+    if !wait.is_zero() {
+        LongRequest::of(&parts).check_admin(&app).await?;
+    }
     // Read after the lines, so that it is not behind them.
     let head = app.store.audit_head().await?;
     let position = found.last().map_or(after, |last| last.position);

@@ -17,6 +17,7 @@
 mod caller;
 mod key_cache;
 mod key_check;
+mod long_request;
 pub(crate) mod person;
 mod scram;
 pub(crate) mod session;
@@ -38,6 +39,7 @@ use postway_domain::{
 pub(crate) use self::caller::Caller;
 pub(crate) use self::key_cache::{KeyCache, KeyLookupError};
 pub use self::key_check::{KeyCheck, KeyDenied};
+pub(crate) use self::long_request::LongRequest;
 use self::person::SignedInUser;
 pub use self::person::provider::{AwayFailure, AwaySignIn, ProviderSignIn, SignInProvider};
 use crate::{

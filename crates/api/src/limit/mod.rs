@@ -130,7 +130,7 @@ impl DoorLimits {
         }));
         parts.extensions.insert(ticket.clone());
         if let Some(client) = client
-            && let Err(error) = ticket.take(&self.addresses, client, CountedRequest::Address)
+            && let Err(error) = ticket.take(&self.addresses, client, SubjectSlot::Address)
         {
             return Err(Box::new(ticket.report(error.into_response())));
         }
@@ -150,7 +150,7 @@ pub(crate) fn count_key(parts: &Parts, key: &str) -> Result<(), ApiError> {
     if keys.limits.is_unlimited() || ticket.key.set(key.to_owned()).is_err() {
         return Ok(());
     }
-    RequestTicket(ticket.clone()).take(keys, key.to_owned(), CountedRequest::Key)
+    RequestTicket(ticket.clone()).take(keys, key.to_owned(), SubjectSlot::Key)
 }
 
 /// A request that is counted.
@@ -162,11 +162,11 @@ struct TicketState {
     client: Option<ClientAddress>,
     key: OnceLock<String>,
     /// What counts the request as one in progress.
-    slots: Mutex<Vec<CountedRequest>>,
+    slots: Mutex<Vec<SubjectSlot>>,
 }
 
 /// For whom a request is in progress.
-enum CountedRequest {
+enum SubjectSlot {
     Address(ClientAddress),
     Key(String),
 }
@@ -176,7 +176,7 @@ impl RequestTicket {
         &self,
         subject: &SubjectUse<K>,
         who: K,
-        slot: impl FnOnce(K) -> CountedRequest,
+        slot: impl FnOnce(K) -> SubjectSlot,
     ) -> Result<(), ApiError> {
         subject.take(&who, self.0.limits.nodes(), Instant::now())?;
         lock(&self.0.slots).push(slot(who));
@@ -227,8 +227,8 @@ impl Drop for TicketState {
     fn drop(&mut self) {
         for slot in lock(&self.slots).drain(..) {
             match slot {
-                CountedRequest::Address(client) => self.limits.addresses.end(&client),
-                CountedRequest::Key(key) => self.limits.keys.end(&key),
+                SubjectSlot::Address(client) => self.limits.addresses.end(&client),
+                SubjectSlot::Key(key) => self.limits.keys.end(&key),
             }
         }
     }
@@ -319,3 +319,6 @@ fn share(limit: NonZeroU64, nodes: u64) -> u64 {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -119,7 +119,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(session::away::ways))
         .routes(routes!(session::away::begin))
         .routes(routes!(session::away::finish))
-        .routes(routes!(session::away::logout))
+        .routes(routes!(session::away::logout, session::provider_sign_out::sign_out_person))
         .routes(routes!(people::write::create, people::list))
         .routes(routes!(people::show, people::write::patch, people::delete))
         .routes(routes!(people::invite::invite))

@@ -186,8 +186,8 @@ async fn the_document_names_servers_and_a_contact_and_describes_every_operation(
 
 /// What generators of clients stumble over, each seen: a choice between named schemas that says something
 /// beside one of them is not imported (TypeScript), one whose forms have the same required fields fits twice
-/// (Python), a choice with a default does not compile (Go), and a body that is neither JSON nor bytes is left
-/// out (Python).
+/// (Python), a choice with a default does not compile (Go), a schema called `New` and the name of another one
+/// is the name of that one's constructor (Go), and a body that is neither JSON nor bytes is left out (Python).
 #[tokio::test]
 async fn the_document_has_nothing_that_generators_stumble_over() {
     let document = Api::start().await.get("/openapi.json").await.ok(200);
@@ -202,13 +202,17 @@ async fn the_document_has_nothing_that_generators_stumble_over() {
         ("/components/schemas", json!({"oneOf": [named("One"), named("Same")]}), "is another as well"),
         ("/components/schemas", json!({"oneOf": [named("One")], "default": {}}), "a choice with a default"),
         ("/paths", body, "its body is neither JSON nor bytes"),
+        ("/components/schemas/NewOne", json!({"type": "object"}), "is the constructor of `One`"),
     ] {
         let mut copy = document.clone();
         for (name, field) in [("One", "one"), ("Same", "one"), ("Other", "other")] {
             copy["components"]["schemas"][name] = json!({"type": "object", "required": [field]});
         }
         assert!(stumbles(&copy).is_empty(), "what is added is no fault");
-        copy.pointer_mut(place).unwrap()["/broken"] = broken;
+        match place {
+            "/components/schemas/NewOne" => copy["components"]["schemas"]["NewOne"] = broken,
+            _ => copy.pointer_mut(place).unwrap()["/broken"] = broken,
+        }
         let faults = stumbles(&copy);
         assert!(matches!(&faults[..], [one] if one.contains(fault)), "{fault}: {faults:?}");
     }
@@ -218,6 +222,11 @@ async fn the_document_has_nothing_that_generators_stumble_over() {
 fn stumbles(document: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     stumble(document, "", document, &mut faults);
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    for name in schemas.keys() {
+        let made = name.strip_prefix("New").filter(|made| schemas.contains_key(*made));
+        faults.extend(made.map(|made| format!("`{name}` is the constructor of `{made}`")));
+    }
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             let content = operation["requestBody"]["content"].as_object();

@@ -307,8 +307,8 @@ fn expected(path: &str, operation: &str) -> Expected {
 }
 
 /// Calls that need no key, so that they are not walked here. Each reads nothing of a tenant, or is opened by a
-/// secret of its own: a token of a hook, of a file or of a reader, or an invitation, each with tests of its own.
-const OPEN: [&str; 18] = [
+/// secret of its own: a token of a hook, of a file, of a reader or of a provider, or an invitation, each with tests of its own.
+const OPEN: [&str; 19] = [
     "acceptInvitation",
     "challengePasskey",
     "finishSignInAtProvider",
@@ -326,6 +326,7 @@ const OPEN: [&str; 18] = [
     "signInWithPasskey",
     "signOut",
     "signOutAtProvider",
+    "signOutPerson",
     "unsubscribe",
 ];
 

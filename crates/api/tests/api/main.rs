@@ -45,6 +45,7 @@ mod rule;
 mod schema;
 mod secrets;
 mod session;
+mod streams;
 mod support;
 mod suppression;
 mod template;

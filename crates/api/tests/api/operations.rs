@@ -262,6 +262,7 @@ async fn the_openapi_document_lists_every_route() {
         "POST /v1/secrets/rotate",
         "POST /v1/session",
         "POST /v1/session/invitation",
+        "POST /v1/session/oidc/logout",
         "POST /v1/session/passkey",
         "POST /v1/session/passkey/challenge",
         "POST /v1/streams",

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use axum::{body::Body, http::Request};
-use postway_api::{AwayFailure, AwaySignIn, ProviderSignIn, SignInProvider};
+use postway_api::{AwayFailure, AwaySignIn, ProviderSignIn, RequestOrigin, SignInProvider};
 use postway_domain::UserRole;
 use serde_json::{Map, Value, json};
 
@@ -44,6 +44,14 @@ impl SignInProvider for ToldProvider {
         }
     }
 
+    async fn read_logout(&self, token: &str) -> Result<String, AwayFailure> {
+        match token.split_once(' ') {
+            Some(("over", subject)) => Ok(subject.to_owned()),
+            _ if token == "away" => Err(AwayFailure::Unavailable("away".to_owned())),
+            _ => Err(AwayFailure::Refused("no".to_owned())),
+        }
+    }
+
     async fn logout_url(&self, back: &str) -> Option<String> {
         Some(format!("https://id.example/end?back={back}"))
     }
@@ -74,6 +82,14 @@ impl Office {
     async fn get(&self, path: &str, cookie: &str) -> Answer {
         let request = Request::get(path).header("host", "mail.example").header("cookie", cookie);
         self.api.ask(request.body(Body::empty()).unwrap()).await
+    }
+
+    /// What the provider posts about somebody.
+    async fn tell(&self, form: &'static str, from: &str) -> Answer {
+        let origin = RequestOrigin::direct(from.parse().unwrap());
+        let request = Request::post("/v1/session/oidc/logout").extension(origin);
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        self.api.ask(request.body(Body::from(form)).unwrap()).await
     }
 
     /// Begins a sign-in; the cookie that carries it.
@@ -143,6 +159,47 @@ async fn a_person_becomes_a_user_just_in_time_and_has_the_role_that_the_provider
     assert_eq!(office.get("/v1/session", &session.unwrap()).await.ok(200)["user"], "ada@example.net");
     let out = office.get("/v1/session/oidc/logout", "").await;
     assert_eq!(out.headers["location"], "https://id.example/end?back=https://mail.example/");
+}
+
+#[tokio::test]
+async fn what_the_provider_takes_away_ends_open_sessions_and_forged_tokens_end_none() {
+    let office = Office::open(true).await;
+    let is_open = async |session: &str| office.get("/v1/session", session).await.status == 200;
+    let (_, session) = office.sign_in(ada(json!(["ops"]))).await;
+    let session = session.unwrap();
+    for (form, status) in
+        [("", 400), ("logout_token=forged", 400), ("logout_token=away", 503), ("logout_token=over+2", 200)]
+    {
+        assert_eq!(office.tell(form, "192.0.2.1").await.status, status, "{form}");
+        assert!(is_open(&session).await, "{form}");
+    }
+    let over = office.tell("logout_token=over+1", "192.0.2.1").await;
+    assert_eq!((over.status.as_u16(), over.headers["cache-control"].to_str().unwrap()), (200, "no-store"));
+    assert!(!is_open(&session).await);
+    assert_eq!(office.tell("logout_token=over+1", "192.0.2.1").await.status, 200, "again does no harm");
+    // Who has no role any more at the next sign-in loses the sessions of other browsers.
+    let (_, session) = office.sign_in(ada(json!(["ops"]))).await;
+    let session = session.unwrap();
+    assert_eq!(office.sign_in(ada(json!([]))).await.0, "/#/refused/no_role");
+    assert!(!is_open(&session).await);
+    let log = office.api.get("/v1/audit").await.ok(200);
+    let why = |one: &Value| (one["action"] == "user.sign_out").then(|| one["detail"]["why"].clone());
+    let why: Vec<Value> = log["data"].as_array().unwrap().iter().filter_map(why).collect();
+    assert_eq!(
+        why,
+        [json!("no_role"), json!("logout_token")],
+        "where none was open there is nothing to note"
+    );
+    // A stranger who tries many is held up, and the provider is not.
+    let mut held = 0;
+    for _ in 0..40 {
+        held += usize::from(office.tell("logout_token=forged", "203.0.113.7").await.status == 429);
+    }
+    assert!(held >= 25, "{held}");
+    assert_eq!(office.tell("logout_token=over+1", "192.0.2.1").await.status, 200);
+    let without = Api::start().await;
+    let request = Request::post("/v1/session/oidc/logout").body(Body::from("logout_token=over+1")).unwrap();
+    without.ask(request).await.refused(404, "not_found");
 }
 
 #[tokio::test]

@@ -133,6 +133,8 @@ impl QuotaLeases {
             };
             let change = DirectoryChange::WarnOfQuota(tenant.clone(), day, level);
             if self.store.change(change, Some(entry)).await? == ChangeResult::Done {
+                metrics::counter!("postway_quota_warnings_total", "percent" => level.to_string())
+                    .increment(1);
                 tracing::warn!(%tenant, percent = level, "a tenant has used this part of its daily quota");
             }
             Ok::<_, StoreError>(())

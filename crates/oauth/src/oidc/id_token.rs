@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::OidcError;
 
 /// How far the provider's clock may be off.
-const LEEWAY_S: i64 = 60;
+pub(super) const LEEWAY_S: i64 = 60;
 /// The longest token, in bytes.
 const TOKEN_BYTES_MAX: usize = 64 * 1024;
 /// The algorithms for public keys.
@@ -27,7 +27,7 @@ const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::EdDSA,
 ];
 
-fn refuse<T>(why: impl Into<String>) -> Result<T, OidcError> {
+pub(super) fn refuse<T>(why: impl Into<String>) -> Result<T, OidcError> {
     Err(OidcError::Token(why.into()))
 }
 
@@ -61,6 +61,26 @@ pub(super) fn verify(token: &str, header: &Header, key: &Jwk) -> Result<Map<Stri
     }
 }
 
+/// Refuses claims of another issuer, or for another client.
+pub(super) fn check_parties<'c>(
+    claims: &'c Map<String, Value>,
+    issuer: &str,
+    audience: &str,
+) -> Result<Vec<&'c str>, OidcError> {
+    if claims.get("iss").and_then(Value::as_str) != Some(issuer) {
+        return refuse("it is of another issuer");
+    }
+    let audiences: Vec<&str> = match claims.get("aud") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    match audiences.contains(&audience) {
+        true => Ok(audiences),
+        false => refuse("it is for another client"),
+    }
+}
+
 /// What the claims of a token must say.
 pub(super) struct ExpectedToken<'a> {
     pub(super) issuer: &'a str,
@@ -74,17 +94,7 @@ impl ExpectedToken<'_> {
     pub(super) fn check(&self, claims: &Map<String, Value>) -> Result<(), OidcError> {
         let text = |name: &str| claims.get(name).and_then(Value::as_str);
         let seconds = |name: &str| claims.get(name).and_then(Value::as_f64).map(|seconds| seconds as i64);
-        if text("iss") != Some(self.issuer) {
-            return refuse("it is of another issuer");
-        }
-        let audiences: Vec<&str> = match claims.get("aud") {
-            Some(Value::String(one)) => vec![one],
-            Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
-            _ => Vec::new(),
-        };
-        if !audiences.contains(&self.audience) {
-            return refuse("it is for another client");
-        }
+        let audiences = check_parties(claims, self.issuer, self.audience)?;
         let party = text("azp");
         if party.is_some_and(|party| party != self.audience) || (audiences.len() > 1 && party.is_none()) {
             return refuse("it was given to another client");

@@ -11,6 +11,7 @@ mod discovery;
 #[cfg(test)]
 mod fuzz;
 mod id_token;
+mod logout_token;
 
 use std::{fmt, sync::Arc, time::Instant};
 
@@ -148,12 +149,7 @@ impl OidcProvider {
             known.document(&self.http, &self.settings.issuer, Instant::now()).await?.token_endpoint.clone()
         };
         let id_token = self.exchange(&endpoint, code, verifier, redirect_uri).await?;
-        let header = id_token::header_of(&id_token)?;
-        let key = {
-            let mut known = self.known.lock().await;
-            known.key(&self.http, &self.settings.issuer, &header, Instant::now()).await?
-        };
-        let claims = id_token::verify(&id_token, &header, &key)?;
+        let claims = self.signed_claims(&id_token).await?;
         let expected = id_token::ExpectedToken {
             issuer: &self.settings.issuer,
             audience: &self.settings.client_id,
@@ -162,6 +158,27 @@ impl OidcProvider {
         };
         expected.check(&claims)?;
         Ok(ProvenIdentity { claims })
+    }
+
+    /// Reads a logout token that the provider has sent: the subject whose sessions are over.
+    pub async fn read_logout(&self, token: &str) -> Result<String, OidcError> {
+        let claims = self.signed_claims(token).await?;
+        let expected = logout_token::ExpectedLogout {
+            issuer: &self.settings.issuer,
+            audience: &self.settings.client_id,
+            now: self.clock.now(),
+        };
+        expected.check(&claims)
+    }
+
+    /// The claims of a token that the provider has signed. Nothing else of them is checked.
+    async fn signed_claims(&self, token: &str) -> Result<Map<String, Value>, OidcError> {
+        let header = id_token::header_of(token)?;
+        let key = {
+            let mut known = self.known.lock().await;
+            known.key(&self.http, &self.settings.issuer, &header, Instant::now()).await?
+        };
+        id_token::verify(token, &header, &key)
     }
 
     async fn exchange(

@@ -295,13 +295,20 @@ fn render_message(output: CommandOutput, message: &Value) -> String {
     let lists: [(&str, &[&str]); 4] = [
         ("recipients", &["address", "kind", "status", "smtp_code", "enhanced_code", "reply"]),
         ("attempts", &["number", "started_at", "duration_ms", "remote", "outcome", "smtp_code", "reply"]),
-        ("events", &["seq", "at", "type"]),
+        ("events", &["seq", "at", "type", "actor"]),
         ("notifications", &["subscriber", "event", "sequence", "status", "tries", "next_at", "last_status"]),
     ];
     for (name, columns) in lists {
         let items = list(message, name);
+        // Who acted is one of the particulars of an event.
+        let cell = |item: &Value, column: &str| match column {
+            "actor" => item.get("data").map(|data| field(data, column)).unwrap_or_default(),
+            _ => field(item, column),
+        };
         if !items.is_empty() {
-            let table = output.table(columns, items.iter().map(|item| row(item, columns)));
+            let rows =
+                items.iter().map(|item| columns.iter().map(|column| cell(item, column)).collect::<Vec<_>>());
+            let table = output.table(columns, rows);
             text.push_str(&format!("\n\n{name}\n{table}"));
         }
     }
@@ -316,7 +323,11 @@ fn render_message(output: CommandOutput, message: &Value) -> String {
 }
 
 fn render_explanation(output: CommandOutput, explanation: &Value) -> String {
-    let text = output.fields(["status", "reason", "next_at"].map(|name| (name, field(explanation, name))));
+    let mut text =
+        output.fields(["status", "reason", "next_at"].map(|name| (name, field(explanation, name))));
+    if let Some(act) = explanation.get("acted").filter(|act| act.is_object()) {
+        text += &format!("\nacted  {} by {} at {}", field(act, "type"), who_acted(act), field(act, "at"));
+    }
     let gates = list(explanation, "gates");
     if gates.is_empty() {
         // The state of a message that is being prepared, or has ended, explains itself.
@@ -327,6 +338,14 @@ fn render_explanation(output: CommandOutput, explanation: &Value) -> String {
     }
     let columns = ["gate", "reason", "until"];
     format!("{text}\n\n{}", output.table(&columns, gates.iter().map(|gate| row(gate, &columns))))
+}
+
+/// Who an operator is, as far as it was noted.
+fn who_acted(act: &Value) -> String {
+    match field(act, "actor") {
+        name if name.is_empty() => "an operator".to_owned(),
+        name => name,
+    }
 }
 
 /// How routes chose the account, in a line.
@@ -372,10 +391,14 @@ mod tests {
             "id": "order-1", "status": "failed", "batch": null, "held_by": [],
             "error": {"code": "smtp", "smtp_code": 550, "message": "no such user"},
             "recipients": [{"address": "a@example.net", "kind": "to", "status": "failed", "smtp_code": 550}],
-            "events": [{"seq": 1, "at": "2026-01-01T00:00:00Z", "type": "accepted", "data": {}}],
+            "events": [
+                {"seq": 1, "at": "2026-01-01T00:00:00Z", "type": "accepted", "data": {}},
+                {"seq": 2, "at": "2026-01-01T00:00:01Z", "type": "replayed",
+                 "data": {"by": "operator", "actor": "user:ada"}},
+            ],
         });
         let text = render_message(CommandOutput::new(false), &message);
-        for part in ["order-1", "no such user", "a@example.net", "accepted"] {
+        for part in ["order-1", "no such user", "a@example.net", "accepted", "user:ada"] {
             assert!(text.contains(part), "{part} is missing in:\n{text}");
         }
         assert!(!text.contains("batch") && !text.contains("attempts"), "{text}");
@@ -408,6 +431,10 @@ mod tests {
         let failed = json!({"status": "failed", "reason": "550 no such user", "gates": [], "next_at": null});
         let text = render_explanation(CommandOutput::new(false), &failed);
         assert!(text.contains("550 no such user") && !text.contains("holds"), "{text}");
+        let acted = json!({"status": "cancelled", "reason": null, "gates": [], "next_at": null,
+            "acted": {"actor": "user:ada", "at": "2026-01-01T00:00:00Z", "type": "cancelled"}});
+        let text = render_explanation(CommandOutput::new(false), &acted);
+        assert!(text.contains("cancelled by user:ada at 2026"), "{text}");
         let sent = json!({"status": "sent", "reason": null, "gates": [], "next_at": null});
         assert!(!render_explanation(CommandOutput::new(false), &sent).contains("holds"));
     }

@@ -61,6 +61,10 @@ impl SignInProvider for ConfiguredProvider {
         proven.map(|proven| proven.claims).map_err(failure)
     }
 
+    async fn read_logout(&self, token: &str) -> Result<String, AwayFailure> {
+        self.0.read_logout(token).await.map_err(failure)
+    }
+
     async fn logout_url(&self, back: &str) -> Option<String> {
         self.0.logout_url(back).await
     }

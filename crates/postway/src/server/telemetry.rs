@@ -245,6 +245,10 @@ fn describe() {
         "HTTP requests refused by the limits of keys and addresses"
     );
     describe_counter!("postway_quota_refused_total", "Calls refused because of a tenant's daily quota");
+    describe_counter!(
+        "postway_quota_warnings_total",
+        "Tenants that have used 80 or 100 per cent of their daily quota, once a day for each"
+    );
     describe_gauge!("postway_certificate_refused", "Whether a new certificate's files cannot be used");
     describe_counter!(
         "postway_log_lines_dropped_total",

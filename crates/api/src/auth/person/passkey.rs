@@ -87,7 +87,7 @@ pub(crate) struct PasskeyFault(pub(crate) &'static str);
 /// A new passkey, as the browser answers. All but the name is in base64url.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = NewPasskey)]
+#[schema(as = PasskeyRequest)]
 pub(crate) struct NewPasskeyAnswer {
     /// What you call it: 1 to 60 characters.
     pub(crate) name: String,

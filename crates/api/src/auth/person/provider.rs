@@ -67,6 +67,9 @@ pub trait SignInProvider: Send + Sync {
         redirect_uri: &str,
     ) -> Result<Map<String, Value>, AwayFailure>;
 
+    /// The subject whose sessions are over, as a token says that the provider has sent.
+    async fn read_logout(&self, token: &str) -> Result<String, AwayFailure>;
+
     /// The provider's page for signing out, which comes back to `back`.
     async fn logout_url(&self, back: &str) -> Option<String>;
 }
@@ -219,12 +222,16 @@ impl ProviderSignIn {
         let mut next = user.clone();
         next.identity = Some(person.identity.clone());
         // Without a claim, rights are what admins here have given.
-        if self.role_claim.is_some() {
-            let Some(role) = person.role else { return Ok(Some(Err(SignInRefusal::NoRole))) };
+        let lacks_role = self.role_claim.is_some() && person.role.is_none();
+        if lacks_role || (self.tenants_claim.is_some() && person.tenants.is_none()) {
+            // What the provider has just taken away does not go on in another browser.
+            end_sessions(app, &user, "no_role", request_id).await?;
+            return Ok(Some(Err(SignInRefusal::NoRole)));
+        }
+        if let Some(role) = person.role.filter(|_| self.role_claim.is_some()) {
             next.role = role;
         }
-        if self.tenants_claim.is_some() {
-            let Some(tenants) = person.tenants.clone() else { return Ok(Some(Err(SignInRefusal::NoRole))) };
+        if let Some(tenants) = person.tenants.clone().filter(|_| self.tenants_claim.is_some()) {
             next.tenants = tenants;
         }
         if !person.display_name.is_empty() {
@@ -285,6 +292,25 @@ impl ProviderSignIn {
     }
 }
 
+/// Who this subject of the provider is.
+pub(crate) fn identity_of(provider: &ProviderSignIn, subject: &str) -> UserIdentity {
+    UserIdentity { issuer: provider.provider.issuer().to_owned(), subject: subject.to_owned() }
+}
+
+/// Ends all sessions of a user because of what the provider has said.
+pub(crate) async fn end_sessions(
+    app: &AppState,
+    user: &User,
+    why: &str,
+    request_id: &RequestId,
+) -> Result<(), ApiError> {
+    let detail = json!({"by": "provider", "why": why});
+    let actor = CallerActor::of_user(user);
+    let entry = app.audit(&actor, None, "user.sign_out", user.name.as_str(), request_id, Some(detail));
+    app.store.change(DirectoryChange::EndUserSessions(user.id), Some(entry)).await?;
+    Ok(())
+}
+
 /// The user who is this person: by identity, or by an address that the provider has verified, if the user has
 /// no other way in.
 async fn find(app: &AppState, person: &ClaimedPerson) -> Result<Option<User>, ApiError> {
@@ -327,6 +353,10 @@ mod tests {
         }
 
         async fn redeem(&self, _: &str, _: &AwaySignIn, _: &str) -> Result<Map<String, Value>, AwayFailure> {
+            Err(AwayFailure::Unavailable("away".to_owned()))
+        }
+
+        async fn read_logout(&self, _: &str) -> Result<String, AwayFailure> {
             Err(AwayFailure::Unavailable("away".to_owned()))
         }
 

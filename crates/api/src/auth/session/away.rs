@@ -171,7 +171,7 @@ pub(crate) async fn logout(State(app): State<SharedState>) -> Result<Response, A
     Ok(redirect(url.as_deref().unwrap_or("/"), [])?.into_response())
 }
 
-fn configured(app: &AppState) -> Result<&ProviderSignIn, ApiError> {
+pub(super) fn configured(app: &AppState) -> Result<&ProviderSignIn, ApiError> {
     let missing = || ApiError::not_found("there is no provider to sign in at: the operator sets oidc.issuer");
     app.provider.as_deref().ok_or_else(missing)
 }

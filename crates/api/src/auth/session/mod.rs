@@ -13,6 +13,7 @@ mod cookie;
 mod ended;
 pub(crate) mod invitation;
 pub(crate) mod passkey;
+pub(crate) mod provider_sign_out;
 pub(crate) mod user;
 
 use aws_lc_rs::{constant_time, hmac};

@@ -258,7 +258,10 @@ fn attachments(form: &MailgunForm, bytes_max: usize) -> Result<Option<String>, F
         }
         let name = filename.as_deref().unwrap_or("attachment");
         let mut ours = MessageWriter::with_capacity(bytes.len() / 3 * 4 + 128);
-        ours.text("filename", name);
+        // Programs that name an inline file by a Content-ID (`7@host.example.com`) give it no ending: the one
+        // of a host says nothing about the file.
+        let filename = name.split_once('@').filter(|_| is_inline).map_or(name, |(before, _)| before);
+        ours.text("filename", if filename.is_empty() { "inline" } else { filename });
         content_type.iter().for_each(|kind| ours.text("content_type", kind));
         ours.json("content", &format!("\"{}\"", BASE64_STANDARD.encode(bytes)));
         if is_inline {
@@ -317,7 +320,12 @@ mod tests {
             content_type: Some("image/png".to_owned()),
             bytes: Bytes::from_static(b"hi"),
         };
-        form.files = vec![file("attachment", "a.png"), file("inline", "b.png"), file("other", "c.png")];
+        form.files = vec![
+            file("attachment", "a.png"),
+            file("inline", "b.png"),
+            file("inline", "7@host.com"),
+            file("other", "c.png"),
+        ];
         assert_eq!(
             made(&form),
             [json!({
@@ -329,6 +337,7 @@ mod tests {
                 "attachments": [
                     {"filename": "a.png", "content_type": "image/png", "content": "aGk="},
                     {"filename": "b.png", "content_type": "image/png", "content": "aGk=", "content_id": "b.png", "inline": true},
+                    {"filename": "7", "content_type": "image/png", "content": "aGk=", "content_id": "7@host.com", "inline": true},
                 ],
             })]
         );

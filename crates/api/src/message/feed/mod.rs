@@ -18,7 +18,7 @@ use std::{
 use axum::{
     Json,
     extract::State,
-    http::{HeaderMap, Uri, header},
+    http::{HeaderMap, header, request::Parts},
     response::{IntoResponse, Response},
 };
 use futures::future::try_join_all;
@@ -34,7 +34,7 @@ use tokio::{
 
 use self::view::{FeedAnswer, FeedEntry};
 use crate::{
-    auth::Reader,
+    auth::{LongRequest, Reader},
     http::{
         body,
         error::ApiError,
@@ -122,10 +122,9 @@ impl FromStr for FeedCursor {
 pub(crate) async fn events(
     State(app): State<SharedState>,
     Reader(caller): Reader,
-    headers: HeaderMap,
-    uri: Uri,
+    parts: Parts,
 ) -> Result<Response, ApiError> {
-    let mut query = QueryParameters::from_uri(&uri)?;
+    let mut query = QueryParameters::from_uri(&parts.uri)?;
     let after = query.take_either("after", "cursor");
     let wait = query.parse("wait", |text| match text.parse() {
         Ok(wait @ 0..=WAIT_S_MAX) => Ok(Duration::from_secs(wait)),
@@ -133,20 +132,24 @@ pub(crate) async fn events(
     });
     let limit = PageRequest::take_limit(&mut query);
     query.finish()?;
-    let last_seen = headers.get("last-event-id").map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let last_seen = parts.headers.get("last-event-id").map(|value| String::from_utf8_lossy(value.as_bytes()));
     let after = match last_seen.as_deref().filter(|text| !text.is_empty()).or(after.as_deref()) {
         None => FeedPosition::default(),
         Some("now") => app.store.feed_end(&caller.tenant).await?,
         Some(cursor) => pagination::read_cursor::<FeedCursor>(cursor)?.0,
     };
     let slot = app.waiting_readers.take();
-    if wants_stream(&headers) {
+    let request = LongRequest::of(&parts);
+    if wants_stream(&parts.headers) {
         let slot = slot.ok_or_else(|| ApiError::unavailable("too many readers wait already", "no slot"))?;
-        return stream::streamed(app, caller.tenant, after, slot).await;
+        return stream::streamed(app, caller.tenant, request, after, slot).await;
     }
     // If no slot is free, the answer comes at once.
     let wait = wait.filter(|_| slot.is_some()).unwrap_or_default();
     let found = wait_for_events(&app, &caller.tenant, after, limit, Instant::now() + wait).await?;
+    if !wait.is_zero() {
+        request.check_reader(&caller.tenant, &app).await?;
+    }
     Ok(Json(FeedAnswer::new(found)).into_response())
 }
 

@@ -1,8 +1,9 @@
 //! The feed as server-sent events.
 //!
 //! Each entry is one event whose id is the cursor, so a browser that reconnects continues where it was. A
-//! comment every fifteen seconds keeps the connection from looking dead. A stream ends after some minutes, so
-//! that a revoked key stops working; readers reconnect by themselves, and their keys are checked again.
+//! comment every fifteen seconds keeps the connection from looking dead. Who reads is checked again every two
+//! seconds, so that a stream ends with the key or session that opened it. It ends after some minutes in any case;
+//! readers reconnect by themselves.
 
 use std::{collections::VecDeque, convert::Infallible, time::Duration};
 
@@ -16,11 +17,13 @@ use postway_store::record::FeedPosition;
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use super::{view::FeedEntry, wait_for_events};
-use crate::{http::error::ApiError, state::SharedState};
+use crate::{auth::LongRequest, http::error::ApiError, state::SharedState};
 
 /// Entries read at once.
 const PAGE: u32 = 100;
 const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How often the reader is checked again.
+const CHECK_EVERY: Duration = Duration::from_secs(2);
 /// How long one stream lasts.
 const STREAM_MAX: Duration = Duration::from_secs(600);
 
@@ -28,6 +31,7 @@ const STREAM_MAX: Duration = Duration::from_secs(600);
 struct FeedStream {
     app: SharedState,
     tenant: TenantId,
+    request: LongRequest,
     after: FeedPosition,
     /// Entries that were read and not sent yet.
     ahead: VecDeque<FeedEntry>,
@@ -39,6 +43,7 @@ struct FeedStream {
 pub(super) async fn streamed(
     app: SharedState,
     tenant: TenantId,
+    request: LongRequest,
     after: FeedPosition,
     slot: OwnedSemaphorePermit,
 ) -> Result<Response, ApiError> {
@@ -47,6 +52,7 @@ pub(super) async fn streamed(
     let reading = FeedStream {
         app,
         tenant,
+        request,
         after: found.position,
         ahead: found.entries.into(),
         ends_at: now + STREAM_MAX,
@@ -60,15 +66,24 @@ pub(super) async fn streamed(
 }
 
 impl FeedStream {
-    /// The next event; `None` when the stream's time is over or the store does not answer.
+    /// The next event; `None` when the stream's time is over, its reader may read no more, or the store does
+    /// not answer.
     async fn next(&mut self) -> Option<Event> {
-        if self.ahead.is_empty() {
-            match wait_for_events(&self.app, &self.tenant, self.after, PAGE, self.ends_at).await {
+        while self.ahead.is_empty() {
+            let now = Instant::now();
+            if now >= self.ends_at || self.request.check_reader(&self.tenant, &self.app).await.is_err() {
+                return None;
+            }
+            let until = self.ends_at.min(now + CHECK_EVERY);
+            match wait_for_events(&self.app, &self.tenant, self.after, PAGE, until).await {
                 Ok(found) => {
                     self.after = found.position;
                     self.ahead = found.entries.into();
                 }
-                Err(error) => tracing::warn!(%error, "a stream of events was cut off"),
+                Err(error) => {
+                    tracing::warn!(%error, "a stream of events was cut off");
+                    return None;
+                }
             }
         }
         let entry = self.ahead.pop_front()?;

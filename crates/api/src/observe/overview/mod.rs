@@ -11,7 +11,7 @@ use std::{convert::Infallible, time::Duration};
 use axum::{
     Json,
     extract::State,
-    http::{HeaderMap, header},
+    http::{header, request::Parts},
     response::{
         IntoResponse, Response,
         sse::{Event, Sse},
@@ -22,14 +22,14 @@ use tokio::time::{Instant, sleep};
 
 use self::gather::TenantOverview;
 use crate::{
-    auth::Reader,
+    auth::{LongRequest, Reader},
     http::{body, error::ApiError},
     state::SharedState,
 };
 
 /// How often a stream sends a new overview.
 const EVERY: Duration = Duration::from_secs(2);
-/// How long one stream lasts; readers reconnect by themselves, and their keys are checked again.
+/// How long one stream lasts; readers reconnect by themselves.
 const STREAM_MAX: Duration = Duration::from_secs(600);
 
 /// Show the overview
@@ -46,10 +46,11 @@ const STREAM_MAX: Duration = Duration::from_secs(600);
 pub(crate) async fn overview(
     State(app): State<SharedState>,
     Reader(caller): Reader,
-    headers: HeaderMap,
+    parts: Parts,
 ) -> Result<Response, ApiError> {
     let first = gather::overview(&app, &caller).await?;
-    let wants_stream = headers
+    let wants_stream = parts
+        .headers
         .get_all(header::ACCEPT)
         .iter()
         .flat_map(|value| value.as_bytes().split(|&byte| byte == b','))
@@ -62,20 +63,21 @@ pub(crate) async fn overview(
         .take()
         .ok_or_else(|| ApiError::unavailable("too many readers wait already", "no slot"))?;
     let ends_at = Instant::now() + STREAM_MAX;
-    let events =
-        stream::unfold((Some(first), app, caller, slot), move |(ready, app, caller, slot)| async move {
-            let overview = match ready {
-                Some(overview) => overview,
-                None if Instant::now() >= ends_at => return None,
-                None => {
-                    sleep(EVERY).await;
-                    // If the store does not answer, the stream ends; the reader reconnects and gets the
-                    // error.
-                    gather::overview(&app, &caller).await.ok()?
-                }
-            };
-            let event = Event::default().json_data(&overview).ok()?;
-            Some((Ok::<_, Infallible>(event), (None, app, caller, slot)))
-        });
+    let reading = (Some(first), app, caller, LongRequest::of(&parts), slot);
+    let events = stream::unfold(reading, move |(ready, app, caller, request, slot)| async move {
+        let overview = match ready {
+            Some(overview) => overview,
+            None if Instant::now() >= ends_at => return None,
+            None => {
+                sleep(EVERY).await;
+                // If the reader may read no more, or the store does not answer, the stream ends; the reader
+                // reconnects and gets the error.
+                request.check_reader(&caller.tenant, &app).await.ok()?;
+                gather::overview(&app, &caller).await.ok()?
+            }
+        };
+        let event = Event::default().json_data(&overview).ok()?;
+        Some((Ok::<_, Infallible>(event), (None, app, caller, request, slot)))
+    });
     Ok(Sse::new(events).into_response())
 }

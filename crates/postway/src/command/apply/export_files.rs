@@ -2,6 +2,7 @@
 //! set; the others, and secrets, are left out. A secret that is set becomes a reference to a variable.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -22,6 +23,8 @@ pub struct ExportedFiles {
     pub files: usize,
     /// The variables that references name.
     pub secrets: Vec<String>,
+    /// What has no file, because nothing would tell it from others when the folder is applied.
+    pub left_out: Vec<String>,
 }
 
 /// Writes the settings of every tenant, or of one.
@@ -31,7 +34,7 @@ pub async fn write(
     only: Option<&str>,
 ) -> Result<ExportedFiles, CommandFailure> {
     let schemas = client.get(&["openapi.json"], &[]).await?["components"]["schemas"].clone();
-    let mut export = FileExport { folder: folder.to_owned(), schemas, files: 0, secrets: Vec::new() };
+    let mut export = FileExport::new(folder, schemas);
     let tenants = list_at(client, &["v1", "tenants"]).await?;
     for tenant in &tenants {
         let Some(id) = tenant["id"].as_str().filter(|id| only.is_none_or(|only| only == *id)) else {
@@ -52,17 +55,32 @@ pub async fn write(
             }
         }
     }
-    Ok(ExportedFiles { files: export.files, secrets: export.secrets })
+    let FileExport { written, secrets, left_out, .. } = export;
+    Ok(ExportedFiles { files: written.len(), secrets, left_out })
 }
 
 struct FileExport {
     folder: PathBuf,
     schemas: Value,
-    files: usize,
+    written: BTreeSet<PathBuf>,
+    /// Tenants, kinds and identities of what has a file.
+    identities: BTreeSet<String>,
     secrets: Vec<String>,
+    left_out: Vec<String>,
 }
 
 impl FileExport {
+    fn new(folder: &Path, schemas: Value) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            schemas,
+            written: BTreeSet::new(),
+            identities: BTreeSet::new(),
+            secrets: Vec::new(),
+            left_out: Vec::new(),
+        }
+    }
+
     async fn write_thing(
         &mut self,
         client: &ApiClient,
@@ -77,14 +95,32 @@ impl FileExport {
             }
             _ => kind.without_findings(shown.clone()),
         };
+        let identity = whole[kind.identity()].as_str().unwrap_or_default();
+        // Keys and webhooks have ids of their own: several may have one name or URL, and a key may have none.
+        let is_first = self.identities.insert(format!("{tenant}/{}/{identity}", kind.word()));
+        if identity.is_empty() || !is_first {
+            let id = whole["id"].as_str().unwrap_or_default();
+            self.left_out.push(format!("{tenant}/{}/{id} ({} {identity:?})", kind.word(), kind.identity()));
+            return Ok(());
+        }
         let name = match kind {
             ResourceKind::Webhooks => whole["id"].as_str(),
-            _ => whole[kind.identity()].as_str(),
+            _ => Some(identity),
         };
-        let name = file_name(name.unwrap_or_default());
-        let path = Path::new(tenant).join(kind.word()).join(format!("{name}{ENDING}"));
+        let (name, path) = self.free_path(&Path::new(tenant).join(kind.word()), name.unwrap_or_default());
         let prefix = format!("{tenant}_{}_{name}", kind.word());
         self.write_file(&path, kind.schema(), &whole, &prefix)
+    }
+
+    /// A name and its file that nothing else was written to.
+    fn free_path(&self, folder: &Path, name: &str) -> (String, PathBuf) {
+        let name = file_name(name);
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        let named = std::iter::once(name.clone()).chain(numbered);
+        let mut paths = named.map(|name| (folder.join(format!("{name}{ENDING}")), name));
+        let free = paths.find(|(path, _)| !self.written.contains(path));
+        let (path, name) = free.expect("there is always another number");
+        (name, path)
     }
 
     fn write_file(
@@ -115,7 +151,7 @@ impl FileExport {
         written()
             .with_context(|| format!("cannot write {}", file.display()))
             .map_err(CommandFailure::Failed)?;
-        self.files += 1;
+        self.written.insert(path.to_owned());
         Ok(())
     }
 
@@ -202,8 +238,7 @@ mod tests {
             "id": {}, "host": {}, "password": {}, "version": {}, "limits": {}, "used": {"readOnly": true},
             "api_key": {},
         }}});
-        let mut export =
-            FileExport { folder: folder.path().to_owned(), schemas, files: 0, secrets: Vec::new() };
+        let mut export = FileExport::new(folder.path(), schemas);
         let shown = json!({
             "id": "relay-1", "host": "smtp.example.com", "password_set": true, "api_key_set": false, "version": 4,
             "limits": {"per_day": 5, "behavior": null}, "used": {"day": 1}, "circuit": {"state": "open"},

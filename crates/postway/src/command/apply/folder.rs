@@ -134,7 +134,37 @@ fn parse(path: &Path) -> Result<Map<String, Value>, CommandFailure> {
         CommandFailure::Usage(format!("{} is not TOML: {error}", path.display()))
     };
     let text = String::from_utf8(read_input(path)?).map_err(|error| wrong(&error))?;
-    toml::from_str(&text).map_err(|error| wrong(&error))
+    let table: toml::Table = toml::from_str(&text).map_err(|error| wrong(&error))?;
+    table
+        .into_iter()
+        .map(|(name, value)| Ok((name, json_of(value).map_err(|error| wrong(&error))?)))
+        .collect()
+}
+
+/// A value as the API reads it: a time of TOML is a text there.
+fn json_of(value: toml::Value) -> Result<Value, String> {
+    Ok(match value {
+        toml::Value::Datetime(time)
+            if time.date.is_some() && time.time.is_some() && time.offset.is_some() =>
+        {
+            Value::String(time.to_string().replacen(' ', "T", 1))
+        }
+        toml::Value::Datetime(time) => {
+            return Err(format!(
+                "{time} is no moment: write date, time and zone, as in 2030-01-31T09:00:00Z"
+            ));
+        }
+        toml::Value::String(text) => Value::String(text),
+        toml::Value::Boolean(flag) => Value::Bool(flag),
+        toml::Value::Integer(number) => Value::from(number),
+        toml::Value::Float(number) if number.is_finite() => Value::from(number),
+        toml::Value::Float(number) => return Err(format!("{number} is no number that the API knows")),
+        toml::Value::Array(items) => items.into_iter().map(json_of).collect::<Result<_, _>>()?,
+        toml::Value::Table(fields) => {
+            let fields = fields.into_iter().map(|(name, value)| Ok((name, json_of(value)?)));
+            Value::Object(fields.collect::<Result<_, String>>()?)
+        }
+    })
 }
 
 fn read_thing(
@@ -179,6 +209,8 @@ fn check_identities(tenant: &str, found: &TenantFolder) -> Result<(), CommandFai
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -224,12 +256,36 @@ mod tests {
     }
 
     #[test]
+    fn a_time_of_toml_is_a_text_and_what_is_unset_is_null() {
+        let folder = folder(&[
+            ("acme/keys/app.toml", "expires_at = 2030-01-31 09:00:00+01:00\nallow_ips = []\n"),
+            (
+                "acme/accounts/a.toml",
+                "unset = [\"fallback\", \"limits.per_day\"]\n[limits]\nper_minute = 6\n",
+            ),
+        ]);
+        let read = SettingsFolder::read(folder.path()).unwrap();
+        let things = &read.tenants["acme"].things;
+        let account = Value::Object(things[0].fields.body(true));
+        let expected = json!({"id": "a", "fallback": null, "limits": {"per_minute": 6, "per_day": null}});
+        assert_eq!(account, expected);
+        assert_eq!(things[1].fields.plain["expires_at"], "2030-01-31T09:00:00+01:00");
+    }
+
+    #[test]
     fn mistakes_name_their_file() {
         for (files, named) in [
             (&[("acme/acounts/a.toml", "")][..], "acounts is no kind"),
             (&[("acme/accounts/a.toml", "host = ")], "a.toml is not TOML"),
             (&[("acme/accounts/a.toml", "id = \"b\"")], "its id is b"),
             (&[("acme/webhooks/a.toml", "events = []")], "it needs url"),
+            (
+                &[("acme/keys/a.toml", "expires_at = 2030-01-31")],
+                "a.toml is not TOML: 2030-01-31 is no moment",
+            ),
+            (&[("acme/accounts/a.toml", "max_connections = nan")], "NaN is no number"),
+            (&[("acme/accounts/a.toml", "unset = \"fallback\"")], "unset must be a list of names"),
+            (&[("acme/accounts/a.toml", "unset = [\"host\"]\nhost = \"a\"")], "host is both given and unset"),
             (&[("acme/accounts/a.toml", "password_env = \"POSTWAY_NOT_SET\"")], "POSTWAY_NOT_SET is not set"),
             (
                 &[("acme/webhooks/a.toml", "url = \"u\""), ("acme/webhooks/b.toml", "url = \"u\"")],

@@ -121,7 +121,7 @@ impl ResourceKind {
     pub fn is_passed_over(self, shown: &Value) -> bool {
         match self {
             Self::Keys => !shown["revoked_at"].is_null(),
-            Self::Accounts => shown["kind"] == "sandbox",
+            Self::Accounts => shown["id"] == "sandbox",
             Self::Webhooks => shown["url"].is_null(),
             Self::Streams | Self::Routes | Self::Templates | Self::Mailboxes | Self::Rules => false,
         }

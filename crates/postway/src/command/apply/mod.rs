@@ -82,12 +82,18 @@ pub async fn export(context: &CommandContext, args: ExportArgs) -> Result<(), Co
     let (client, output) = (context.client()?, context.output);
     let written = export_files::write(&client, &args.folder, context.tenant().as_deref()).await?;
     match output.is_json() {
-        true => output.json(&json!({"files": written.files, "secrets": written.secrets})),
+        true => output.json(&json!({
+            "files": written.files, "secrets": written.secrets, "left_out": written.left_out,
+        })),
         false => {
             let mut text = format!("wrote {} files to {}", written.files, args.folder.display());
             if !written.secrets.is_empty() {
                 text += "\nsecrets are not shown; before this is applied elsewhere, set\n  ";
                 text += &written.secrets.join("\n  ");
+            }
+            if !written.left_out.is_empty() {
+                text += "\nleft out, because a folder knows these by a name of their own\n  ";
+                text += &written.left_out.join("\n  ");
             }
             output.text(&text)
         }

@@ -1,5 +1,7 @@
 //! References to secrets: `password_file = "…"` names a file that contains the password, `password_env = "…"` a
 //! variable. A file's path is relative to the file that names it.
+//!
+//! TOML has no null. `unset = ["fallback", "limits.per_day"]` names the fields to remove.
 
 use std::path::Path;
 
@@ -10,6 +12,7 @@ use crate::cli::{failure::CommandFailure, input::read_input};
 
 const FILE: &str = "_file";
 const VARIABLE: &str = "_env";
+const UNSET: &str = "unset";
 
 /// The fields of a file, with and without what its references lead to.
 #[derive(Clone, Default)]
@@ -32,8 +35,25 @@ impl std::fmt::Debug for ResolvedFields {
 }
 
 impl ResolvedFields {
-    /// Follows the references in the fields of a file in `folder`.
+    /// Follows the references in the fields of a file in `folder`, and adds what it unsets.
     pub fn read(
+        fields: &Map<String, Value>,
+        folder: &Path,
+        variable: &impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, CommandFailure> {
+        let mut fields = fields.clone();
+        let unset = fields.remove(UNSET);
+        let mut resolved = Self::follow_all(&fields, folder, variable)?;
+        for name in names_unset(unset)? {
+            for fields in [&mut resolved.plain, &mut resolved.whole] {
+                remove_field(fields, &name)
+                    .ok_or_else(|| CommandFailure::Usage(format!("{name} is both given and unset")))?;
+            }
+        }
+        Ok(resolved)
+    }
+
+    fn follow_all(
         fields: &Map<String, Value>,
         folder: &Path,
         variable: &impl Fn(&str) -> Option<String>,
@@ -48,7 +68,7 @@ impl ResolvedFields {
             }
             match value {
                 Value::Object(inner) => {
-                    let inner = Self::read(inner, folder, variable)?;
+                    let inner = Self::follow_all(inner, folder, variable)?;
                     resolved.secrets.extend(inner.secrets.iter().map(|secret| format!("{name}.{secret}")));
                     resolved.plain.insert(name.clone(), Value::Object(inner.plain));
                     resolved.whole.insert(name.clone(), Value::Object(inner.whole));
@@ -77,6 +97,28 @@ impl ResolvedFields {
     pub fn take(&mut self, name: &str) -> Option<Value> {
         self.whole.remove(name);
         self.plain.remove(name)
+    }
+}
+
+/// The fields to remove.
+fn names_unset(unset: Option<Value>) -> Result<Vec<String>, CommandFailure> {
+    let Some(unset) = unset else { return Ok(Vec::new()) };
+    serde_json::from_value(unset)
+        .map_err(|_| CommandFailure::Usage(format!("{UNSET} must be a list of names, like [\"fallback\"]")))
+}
+
+/// Sets the field at this path to null; `None` if it, or what it would be in, is given otherwise.
+fn remove_field(fields: &mut Map<String, Value>, path: &str) -> Option<()> {
+    match path.split_once('.') {
+        Some((outer, inner)) => {
+            let outer = fields.entry(outer).or_insert_with(|| Value::Object(Map::new()));
+            remove_field(outer.as_object_mut()?, inner)
+        }
+        None if fields.contains_key(path) => None,
+        None => {
+            fields.insert(path.to_owned(), Value::Null);
+            Some(())
+        }
     }
 }
 
