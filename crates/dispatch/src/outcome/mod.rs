@@ -53,8 +53,8 @@ pub(crate) struct AttemptFacts<'a> {
     pub certified: bool,
     /// The parts of the mail that were encoded for the relay.
     pub converted: &'static [&'static str],
-    /// Whether the relay offers DSN, so that the wishes about reports went with the mail; `None` if there were
-    /// none.
+    /// Whether the relay offers DSN, so that the wishes about reports went with the mail; `None` if there
+    /// were none.
     pub dsn_offered: Option<bool>,
 }
 

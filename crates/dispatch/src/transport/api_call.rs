@@ -7,8 +7,8 @@
 //! ([`UnansweredCall::Unknown`]).
 //!
 //! Bounds: 64 KiB of an answer; one deadline for the connection and one for the complete call, which grows
-//! with the size of the request. No redirects, no proxies but the account's own, no retries: a retry here could
-//! send twice. Connections are reused (HTTP/1.1).
+//! with the size of the request. No redirects, no proxies but the account's own, no retries: a retry here
+//! could send twice. Connections are reused (HTTP/1.1).
 
 use std::{error::Error, io, net::IpAddr, sync::Arc, time::Duration};
 

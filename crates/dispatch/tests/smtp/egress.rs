@@ -1,4 +1,5 @@
-//! Relays are reached by the path that the account gives: through proxies, and from an address of this machine.
+//! Relays are reached by the path that the account gives: through proxies, and from an address of this
+//! machine.
 
 use super::*;
 use postway_domain::failure::{FailureCategory, FailurePhase};

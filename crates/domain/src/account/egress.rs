@@ -1,4 +1,5 @@
-//! The way that an account's connections take out of this machine: through a proxy, from one of its addresses.
+//! The way that an account's connections take out of this machine: through a proxy, from one of its
+//! addresses.
 
 use serde::{Deserialize, Serialize};
 

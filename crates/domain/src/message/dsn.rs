@@ -208,8 +208,8 @@ fn is_xtext(text: &str) -> bool {
     true
 }
 
-/// What Postway itself asks relays to report, for an account or a message: NOTIFY for every recipient, and RET.
-/// In JSON and elsewhere it is a text, written as the parameters of SMTP.
+/// What Postway itself asks relays to report, for an account or a message: NOTIFY for every recipient, and
+/// RET. In JSON and elsewhere it is a text, written as the parameters of SMTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DsnRequest {
     /// When to report.
@@ -222,8 +222,8 @@ impl DsnRequest {
     /// The longest request, in characters.
     pub const CHARS_MAX: usize = 64;
 
-    /// The wishes for a mail with these recipients. ENVID is the mail's uid: a report repeats it, and so finds
-    /// its message even if it returns nothing of the mail.
+    /// The wishes for a mail with these recipients. ENVID is the mail's uid: a report repeats it, and so
+    /// finds its message even if it returns nothing of the mail.
     pub fn wishes<'a>(&self, uid: MessageUid, recipients: impl IntoIterator<Item = &'a str>) -> DsnWishes {
         let of = |address: &'a str| {
             // The other form of ORCPT, for addresses that are not ASCII, needs SMTPUTF8 (RFC 6533).

@@ -61,7 +61,8 @@ fn event_of(kind: ReportKind, action: Option<ReportedAction>) -> Option<EventKin
         (ReportKind::Ordinary, _) => return None,
         (_, Some(ReportedAction::Failed)) | (ReportKind::Bounce, None) => EventKind::Bounced,
         (_, Some(ReportedAction::Delayed)) | (ReportKind::Delay, None) => EventKind::Delayed,
-        // A server that handed the mail on to one without DSN, or to a list, does not know whether it arrives.
+        // A server that handed the mail on to one without DSN, or to a list, does not know whether it
+        // arrives.
         (_, Some(ReportedAction::Relayed | ReportedAction::Expanded)) => return None,
         (_, Some(ReportedAction::Delivered)) | (ReportKind::Success, None) => EventKind::Delivered,
     })

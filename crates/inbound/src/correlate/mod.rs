@@ -1,9 +1,10 @@
 //! Finds the message that a report is about.
 //!
 //! The search goes in this order: the envelope sender that Postway signed, to which a report comes back or
-//! which it repeats; Postway's id in the returned header, or as the ENVID of the mail; the returned Message-ID, which contains Postway's
-//! id or was given by the provider; the Message-ID that the mail already had, if no other message of the
-//! tenant has it; the recipient, if exactly one message of the last days went to it.
+//! which it repeats; Postway's id in the returned header, or as the ENVID of the mail; the returned
+//! Message-ID, which contains Postway's id or was given by the provider; the Message-ID that the mail already
+//! had, if no other message of the tenant has it; the recipient, if exactly one message of the last days went
+//! to it.
 //!
 //! The first three are [`ReportProof`] that the report's author has seen the message: neither signatures nor
 //! ids can be guessed. A Message-ID made by another system can be guessed, so it finds the message and proves

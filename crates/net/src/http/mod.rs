@@ -6,8 +6,8 @@
 //! - every wait is bounded: connecting, a silence and the whole exchange each have a deadline;
 //! - a response takes no more memory than its limit: a longer one is refused before it is read if it declares
 //!   its length, and otherwise while it is read. Nothing is decompressed;
-//! - connections take the [path](crate::EgressPath) that the settings give: direct, through a proxy, or from one
-//!   address of this machine;
+//! - connections take the [path](crate::EgressPath) that the settings give: direct, through a proxy, or from
+//!   one address of this machine;
 //! - proxies of the environment, cookies and referrers are not used, and nothing is retried;
 //! - credentials are sent only to the origin they are for, and neither credentials nor bodies are in an
 //!   error.

@@ -1,11 +1,11 @@
 //! Connections through a proxy: SOCKS5 (RFC 1928, RFC 1929) and HTTP CONNECT (RFC 9110 9.3.6).
 //!
-//! The guard applies to the proxy's own address and to the target. A proxy on the public internet resolves the
-//! target's name itself, so that names of its network work; what it reaches from there is not behind the
+//! The guard applies to the proxy's own address and to the target. A proxy on the public internet resolves
+//! the target's name itself, so that names of its network work; what it reaches from there is not behind the
 //! guard. A proxy in a private network stands beside what the guard protects: there the name is resolved by
-//! us, and the proxy is given an address that was checked, unless the operator leaves names to proxies
-//! ([ADR 39](../../../../docs/adr/0039-ways-out.md)). Every message is bounded, and the handshake has one
-//! deadline. Errors name target and proxy, never the password.
+//! us, and the proxy is given an address that was checked, unless the operator leaves names to proxies (ADR 39).
+//! Every message is bounded, and the handshake has one deadline. Errors name target and proxy, never the
+//! password.
 
 mod http;
 mod socks5;

@@ -85,7 +85,8 @@ impl Session {
         Ok(())
     }
 
-    /// Gives an answer for each recipient, as LMTP has it. The ledger gets the mail with those that were taken.
+    /// Gives an answer for each recipient, as LMTP has it. The ledger gets the mail with those that were
+    /// taken.
     async fn answer_each(&mut self, mail: Option<ReceivedMail>) -> io::Result<()> {
         let Some(mail) = mail else { return Ok(()) };
         let mut taken = Vec::new();

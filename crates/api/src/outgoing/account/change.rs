@@ -35,9 +35,9 @@ use crate::{
 
 /// Change an account
 ///
-/// Changes the given fields and leaves the others. A change of host, port, region, endpoint, base_url or proxy,
-/// and any reduction of TLS protection, requires the password or key again. With `version`, the change is made
-/// only if the account still has that version; 409 otherwise.
+/// Changes the given fields and leaves the others. A change of host, port, region, endpoint, base_url or
+/// proxy, and any reduction of TLS protection, requires the password or key again. With `version`, the change
+/// is made only if the account still has that version; 409 otherwise.
 #[utoipa::path(
     patch,
     path = "/v1/accounts/{id}",

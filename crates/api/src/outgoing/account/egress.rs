@@ -1,8 +1,8 @@
-//! The way that an account's connections take: its proxy, the password of that, and the address of this machine
-//! that they leave from.
+//! The way that an account's connections take: its proxy, the password of that, and the address of this
+//! machine that they leave from.
 //!
-//! Any key of the tenant may set a proxy; the guard decides about it and about what it is asked for. The source
-//! address belongs to the machine, and its reputation to all tenants, so only the admin key sets it.
+//! Any key of the tenant may set a proxy; the guard decides about it and about what it is asked for. The
+//! source address belongs to the machine, and its reputation to all tenants, so only the admin key sets it.
 
 use std::net::IpAddr;
 
@@ -121,8 +121,8 @@ pub(super) fn check_source(
     }
 }
 
-/// Puts the password of the proxy into the settings, encrypted. One that is kept goes only to the proxy that it
-/// was given for.
+/// Puts the password of the proxy into the settings, encrypted. One that is kept goes only to the proxy that
+/// it was given for.
 pub(super) fn seal_password(
     app: &AppState,
     (tenant, id): (&TenantId, &AccountId),

@@ -14,8 +14,8 @@ pub(crate) struct AccountRequest {
     /// The id, unique in your tenant; required on creation, and fixed then.
     #[schema(example = "relay-1")]
     id: Option<String>,
-    /// `smtp` (default), `lmtp`, `ses`, `sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`, `http`, or
-    /// `sandbox`, which captures mail instead of sending it.
+    /// `smtp` (default), `lmtp`, `ses`, `sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`,
+    /// `http`, or `sandbox`, which captures mail instead of sending it.
     #[schema(nullable = false, example = "smtp")]
     kind: Option<String>,
     /// The relay's host name or address. Private ones require the admin key.
@@ -83,8 +83,8 @@ pub(crate) struct AccountRequest {
     /// The proxy's password: encrypted at rest, never shown again. `null` removes it.
     #[schema(write_only)]
     proxy_password: Option<String>,
-    /// The address of the server that its connections leave from; only the admin key sets it. Every node needs
-    /// that address.
+    /// The address of the server that its connections leave from; only the admin key sets it. Every node
+    /// needs that address.
     #[schema(example = "192.0.2.10")]
     source_address: Option<String>,
     /// The reports that it asks relays for, about mail whose sender has no wishes, as parameters of SMTP (RFC

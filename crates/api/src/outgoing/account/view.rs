@@ -22,8 +22,8 @@ pub(crate) struct AccountView {
     id: String,
     /// The tenant it belongs to.
     tenant: String,
-    /// `smtp`, `lmtp`, `ses`, a provider (`sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`), `http` or
-    /// `sandbox`.
+    /// `smtp`, `lmtp`, `ses`, a provider (`sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`),
+    /// `http` or `sandbox`.
     #[schema(value_type = String, example = "smtp")]
     kind: AccountKind,
     /// The relay's host name or address.

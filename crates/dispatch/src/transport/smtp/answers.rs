@@ -1,5 +1,5 @@
-//! What a server says after the final dot: one reply for the mail (SMTP), or one for each accepted recipient in
-//! the order of their RCPT (LMTP, RFC 2033 4.2).
+//! What a server says after the final dot: one reply for the mail (SMTP), or one for each accepted recipient
+//! in the order of their RCPT (LMTP, RFC 2033 4.2).
 //!
 //! Only a well-formed reply decides. Without one there is doubt: about the mail, or with LMTP about each
 //! recipient that has no reply yet. The replies that came before stay valid, so a connection that dies among

@@ -24,8 +24,8 @@
 //! | a well-formed refusal of the dot | not sent |
 //! | any byte of the dot written, no well-formed reply | in doubt |
 //!
-//! With LMTP (RFC 2033) there is a reply for each accepted recipient after the dot. Each of them decides about
-//! its recipient alone; if the connection dies among them, those without a reply are in doubt.
+//! With LMTP (RFC 2033) there is a reply for each accepted recipient after the dot. Each of them decides
+//! about its recipient alone; if the connection dies among them, those without a reply are in doubt.
 //!
 //! # Promises
 //!
