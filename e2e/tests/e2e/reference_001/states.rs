@@ -23,12 +23,14 @@ async fn each_state_is_seen_while_it_lasts() -> anyhow::Result<()> {
     world.relay.hold_next_dot(&at_dot);
     world.add(vec![message("first", "ada@example.net")]).await?;
     at_dot.reached().await;
-    world.add(vec![message("second", "nobody@example.net")]).await?;
+    // More than one connection has in hand.
+    world.add((0..8).map(|n| message(&format!("later-{n}"), "ada@example.net")).collect()).await?;
     seen("first", "SENDING").await?;
-    seen("second", "PENDING").await?;
+    seen("later-7", "PENDING").await?;
     at_dot.release();
     seen("first", "SENT").await?;
-    seen("second", "ERROR").await?;
+    world.add(vec![message("refused", "nobody@example.net")]).await?;
+    seen("refused", "ERROR").await?;
 
     let words = "550 5.1.1 <ada@example.net> user unknown";
     let bounce = notification(&world.mail("first"), "ada@example.net", "failed", "5.1.1", words);
@@ -38,7 +40,7 @@ async fn each_state_is_seen_while_it_lasts() -> anyhow::Result<()> {
     assert!(shown["reported_ts"].is_null() && shown["bounce_reported_ts"].is_null(), "{shown:#}");
 
     reported.send_replace(true);
-    seen("second", "REPORTED").await?;
+    seen("refused", "REPORTED").await?;
     seen("first", "REPORTED").await?;
     let shown = world.until("first", "reported", |shown| shown["bounce_reported_ts"].is_i64()).await?;
     assert!(shown["reported_ts"].is_i64(), "{shown:#}");

@@ -16,11 +16,11 @@ async fn each_state_is_seen_while_it_lasts_in_log_and_outbox() -> anyhow::Result
     let (answered, answer) = taken("0100018e").held();
     ses.serve("/a.txt", file);
     ses.serve(SEND_PATH, answer);
-    gateway.post("/v1/tenants/default/suspend", json!({})).await?;
     let attached = json!({"attachments": [{"filename": "a.txt", "url": ses.url("/a.txt")}]});
     let (_, told) = send(&gateway, "req", &mail(attached)).await?;
     let id = text(&told, "outboxId").to_owned();
     ses.wait_for(1, PATIENCE).await;
+    gateway.post("/v1/tenants/default/suspend", json!({})).await?;
     let seen = async |status: &str| -> anyhow::Result<()> {
         logged(&gateway, &id, |log| log["status"] == status).await?;
         let rows = format!(
