@@ -1,5 +1,5 @@
-//! A MariaDB Galera cluster for tests: three real nodes on this machine, any of which can be killed and come
-//! back.
+//! A MariaDB Galera cluster for tests: three real nodes on this machine, any of which can be killed, frozen, or cut
+//! off from the others, and come back.
 //!
 //! Clients reach each node by a Unix socket; the nodes reach each other on free ports of loopback. A shell
 //! runs the nodes and watches over them: when the cluster is dropped or the test process ends, however it
@@ -121,12 +121,40 @@ impl GaleraCluster {
         self.order(&format!("kill {node}"));
     }
 
+    /// Lets a node stand still: it keeps its connections and says nothing. The others go on without it after
+    /// some four seconds.
+    pub fn freeze(&self, node: usize) {
+        self.order(&format!("freeze {node}"));
+    }
+
+    /// Lets a frozen node go on, and waits until it has caught up.
+    pub fn thaw(&self, node: usize) {
+        self.order(&format!("thaw {node}"));
+        self.wait_until_in_step(node);
+    }
+
+    /// Cuts a node off from the other nodes, not from its clients. It takes no writes and answers no reads
+    /// once it has noticed; the others go on.
+    pub fn cut_off(&self, node: usize) {
+        self.run(node, "SET GLOBAL wsrep_provider_options = 'gmcast.isolate=1'");
+    }
+
+    /// Connects a node that was cut off, and waits until it has caught up.
+    pub fn reconnect(&self, node: usize) {
+        self.run(node, "SET GLOBAL wsrep_provider_options = 'gmcast.isolate=0'");
+        self.wait_until_in_step(node);
+    }
+
     /// Starts a killed node again and waits until it has caught up.
     ///
     /// It takes two of three nodes to decide anything: where two or all were killed, the first to come back
     /// may wait for the next, so restart them from threads of their own.
     pub fn restart(&self, node: usize) {
         self.order(&format!("start {node}"));
+        self.wait_until_in_step(node);
+    }
+
+    fn wait_until_in_step(&self, node: usize) {
         if let Err(why) = self.wait_until_synced(node) {
             panic!("{why}");
         }

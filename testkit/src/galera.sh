@@ -3,6 +3,8 @@
 #
 #   start NODE [OPTION]   starts a node, from where it was if it ran before
 #   kill NODE             kills it as kill -9 does
+#   freeze NODE           lets it stand still, as kill -STOP does
+#   thaw NODE             lets it go on
 install=$1 server=$2
 
 tidy() {
@@ -22,6 +24,11 @@ end() {
     kill -9 "$pid" 2>/dev/null
     wait "$pid" 2>/dev/null
     eval "pid_$1="
+}
+
+signal() {
+    eval "pid=\${pid_$2:-}"
+    [ -z "$pid" ] || kill "-$1" "$pid"
 }
 
 start() {
@@ -50,6 +57,8 @@ while read -r word node option; do
     case $word in
         start) start "$node" "$option" ;;
         kill) end "$node" ;;
+        freeze) signal STOP "$node" ;;
+        thaw) signal CONT "$node" ;;
     esac
     echo "$word $node"
 done

@@ -13,6 +13,7 @@
 
 mod outcomes;
 mod priorities;
+mod states;
 
 use postway_e2e::{ALLOW_LOOPBACK, Gateway, PATIENCE, eventually, node_env};
 use postway_testkit::{

@@ -1,6 +1,6 @@
 //! Reference 004, a validating pipeline in front of SES, from the top of its document to the end, on the real
 //! binary: its door at `/`, its tables as views on PostgreSQL, and a service that answers as SES does.
-//! `schedule` walks errors and delays.
+//! `schedule` walks errors and delays, `states` what is seen while a mail is on its way.
 //!
 //! Shown elsewhere: what moto's SES takes and a paused account (`ses.rs`), every error of SES
 //! (`crates/dispatch/tests/ses`), durability of what was received (`compat.rs`), one call of the door at a
@@ -10,6 +10,7 @@
 //! Each requirement under its number, with the tests that show it here and elsewhere: `requirements/004.md`.
 
 mod schedule;
+mod states;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_e2e::{Gateway, column, eventually, node_env, text};

@@ -116,6 +116,14 @@ async fn consuming_an_activation_activates_a_provisioned_account_and_no_other() 
     assert_eq!(database.run("SELECT status FROM accounts WHERE id = 2"), "provisioned");
     assert_eq!(consume(5), "consumed");
     assert_eq!(database.run("SELECT status FROM accounts WHERE id = 2"), "active");
+    // A recovery activates nobody, though it was for an account that is provisioned.
+    database.run("INSERT INTO accounts (email, login) VALUES ('c@example.net', 'c')");
+    database.run("INSERT INTO tokens (account, action) VALUES (3, 'password_recovery')");
+    assert_eq!(consume(7), "consumed");
+    assert_eq!(
+        database.run("SELECT status, activated_at IS NULL FROM accounts WHERE id = 3"),
+        "provisioned|t"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

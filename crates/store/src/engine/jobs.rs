@@ -17,8 +17,8 @@ use crate::{
         packing::PackedMessage, preparation, rate_limit, transaction::WriteTransaction,
     },
     record::{
-        Acceptance, AccountKey, AccountWant, ChangeResult, ClaimRequest, ClaimedMessage, MessageChange,
-        WireCommit,
+        Acceptance, AccountKey, AccountWant, ChangeResult, ClaimRequest, ClaimedMessage, DirectoryChange,
+        MessageChange, WireCommit,
     },
     reporting::{self, ReportAnswer, ReportJob},
     retention,
@@ -109,6 +109,9 @@ pub(super) async fn do_jobs<E: WriteTransaction>(
             }
             Job::Directory(job) => {
                 let (change, audit) = &**job;
+                if let DirectoryChange::DeleteAccount(key) = change {
+                    engine.exclude_accepts(key).await?;
+                }
                 let mut after = std::mem::take(engine.after());
                 let mut session = engine.session()?;
                 let changed = directory_change::change(&mut *session, change, &mut after).await?;

@@ -71,6 +71,11 @@ pub(crate) trait WriteTransaction: Send + 'static {
     fn count(&mut self, tenant: &TenantId, from: Option<MessageStatus>, to: MessageStatus);
     /// Removes a message from the counters.
     fn count_out(&mut self, tenant: &TenantId, from: MessageStatus);
+    /// Makes this transaction conflict with every other that stores mail for an account, if the database does
+    /// not do so by the locks of rows. Call it before the check that no mail is there.
+    async fn exclude_accepts(&mut self, _: &AccountKey) -> Result<(), StoreError> {
+        Ok(())
+    }
     /// The transaction's connection, for SQL that is written once.
     fn session(&mut self) -> Result<Box<dyn SqlSession + '_>, StoreError>;
     /// What to do after the commit, so far.

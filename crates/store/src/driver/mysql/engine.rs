@@ -8,7 +8,7 @@ use sqlx::MySqlConnection;
 use tokio::time::timeout;
 
 use super::{
-    accept, change, failed,
+    accept, accept_fence, change, failed,
     open::{self, MysqlServer},
 };
 use crate::{
@@ -285,6 +285,15 @@ impl WriteTransaction for WriteConnection {
 
     fn count_out(&mut self, tenant: &TenantId, from: MessageStatus) {
         *self.moved.entry((tenant.clone(), from)).or_default() -= 1;
+    }
+
+    async fn exclude_accepts(&mut self, account: &AccountKey) -> Result<(), StoreError> {
+        if !self.seat.is_cluster {
+            return Ok(());
+        }
+        let silences = self.seat.silences.clone();
+        let done = timeout(STEP_LASTS_MAX, silences.hear(accept_fence::write(self, account))).await;
+        self.in_time(done)
     }
 
     fn session(&mut self) -> Result<Box<dyn SqlSession + '_>, StoreError> {

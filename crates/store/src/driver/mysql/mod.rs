@@ -13,6 +13,7 @@
 //! timeouts and failed certifications are [`StoreError::Conflict`].
 
 mod accept;
+mod accept_fence;
 mod change;
 mod claim;
 mod dedup;

@@ -8,7 +8,8 @@ use postway_testkit::{mariadb::MariaDb, tcp_proxy::TcpProxy};
 use sqlx::{Executor, MySqlConnection, MySqlPool, Row, SqlSafeStr};
 
 use super::{
-    MysqlStore, accept, change, claim, dedup, due_work, engine, migrate, read, recipients_and_attempts,
+    MysqlStore, accept, accept_fence, change, claim, dedup, due_work, engine, migrate, read,
+    recipients_and_attempts,
 };
 use crate::{
     admin,
@@ -41,6 +42,8 @@ async fn mariadb() -> (Arc<dyn Store>, String) {
 async fn mariadb_again(url: &str) -> Arc<dyn Store> {
     Arc::new(MysqlStore::open(url).await.unwrap())
 }
+
+mod galera;
 
 mod conformance {
     use super::{mariadb, mariadb_again};
@@ -355,6 +358,10 @@ async fn every_statement_prepares() {
         due_work::OVERDUE,
         engine::MARK,
         engine::MARKED,
+        accept_fence::HOLD,
+        accept_fence::PLACES,
+        accept_fence::RAISE,
+        accept_fence::LOWER,
         migrate::WRITABLE,
     ];
     for sql in multi_row().iter().map(|multi| multi.sample()).chain(single) {

@@ -26,7 +26,7 @@ const LOCK: i64 = i64::from_be_bytes(*b"postway\x01");
 /// the server's default. Cost limits of the planner are meaningless with `enable_seqscan` off, and so is
 /// compiling by them.
 pub(super) const SETTINGS: &str = "SET statement_timeout = '30s'; SET lock_timeout = '5s'; \
-     SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3; \
+     SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 30000; \
      SET jit = off; SET enable_seqscan = off; \
      SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 

@@ -289,6 +289,8 @@ fn failed(error: sqlx::Error) -> StoreError {
 /// What an extended result code of SQLite means to the port.
 fn failed_with(code: u32, text: String) -> StoreError {
     match code & 0xff {
+        // SQLITE_INTERRUPT: a read that lasted too long.
+        9 => StoreError::TooSlow(text),
         // SQLITE_BUSY, _LOCKED, _NOMEM, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB. When the disk
         // dies under it, a file looks damaged that is whole once the disk is back.
         5 | 6 | 7 | 8 | 10 | 11 | 13 | 14 | 26 => StoreError::Unavailable(text),

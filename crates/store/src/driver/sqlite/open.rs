@@ -4,7 +4,7 @@ use std::{
     fs::{File, OpenOptions, TryLockError},
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rusqlite::ToSql;
@@ -44,6 +44,8 @@ const READERS: u32 = 4;
 /// Holds two packed bodies. Most pages that a group writes are of indexes, of which it touches a few entries
 /// each: larger pages write more for the same. A file keeps the pages that it was made with.
 const PAGE_BYTES: u32 = 4_096;
+/// Steps of SQLite's machine between two looks at the time: about a millisecond.
+const STEPS_UNWATCHED: i32 = 50_000;
 /// The size at which the WAL is checkpointed: rarely enough to keep fsyncs few. This much of it stays when it
 /// is restarted.
 pub(super) const LOG_BYTES_KEPT: i64 = 64 * 1024 * 1024;
@@ -83,6 +85,14 @@ pub(super) const WRITER_PRAGMAS: [(&str, &dyn ToSql); 7] = [
     ("secure_delete", &"ON"),
     ("foreign_keys", &"OFF"),
 ];
+
+/// Ends whatever a reader is asked for `lasts_max` from now on: a read keeps all that is written meanwhile in
+/// the log, and others from its connection.
+async fn bound_reads(conn: &mut SqliteConnection, lasts_max: Duration) -> Result<(), sqlx::Error> {
+    let ends_at = Instant::now() + lasts_max;
+    conn.lock_handle().await?.set_progress_handler(STEPS_UNWATCHED, move || Instant::now() < ends_at);
+    Ok(())
+}
 
 /// For creating the file and its schema.
 fn maker_options(path: &Path) -> SqliteConnectOptions {
@@ -134,8 +144,15 @@ impl SqliteStore {
         bounds: SpaceBounds,
     ) -> Result<Self, StoreError> {
         let space = SpaceKeeper::open(path, bounds).await?;
+        let lasts_max = bounds.read_lasts_max;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
+            // Setting the bound asks the connection as much as a test of it would.
+            .test_before_acquire(false)
+            .after_connect(move |conn, _| Box::pin(bound_reads(conn, lasts_max)))
+            .before_acquire(move |conn, _| {
+                Box::pin(async move { bound_reads(conn, lasts_max).await.map(|()| true) })
+            })
             .connect_with(options(path).read_only(true).pragma("cache_size", READER_CACHE_KIB))
             .await
             .map_err(failed)?;

@@ -42,16 +42,20 @@ pub(super) struct SpaceBounds {
     pub free_part_kept: i64,
     /// Pages given back in one transaction.
     pub slice_pages: u32,
+    /// How long a read of our own may last.
+    pub read_lasts_max: Duration,
 }
 
 impl Default for SpaceBounds {
-    /// Twice what the log has when it is folded back in time; 64 MiB, or a tenth; 2 MiB.
+    /// Twice what the log has when it is folded back in time; 64 MiB, or a tenth; 2 MiB; as long as on the
+    /// servers.
     fn default() -> Self {
         Self {
             log_bytes_large: 2 * open::LOG_BYTES_KEPT.unsigned_abs(),
             free_pages_kept: 16_384,
             free_part_kept: 10,
             slice_pages: 512,
+            read_lasts_max: Duration::from_secs(30),
         }
     }
 }

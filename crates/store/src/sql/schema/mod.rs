@@ -230,4 +230,43 @@ mod tests {
             }
         }
     }
+
+    /// The index that a statement drops, if it drops one.
+    fn dropped_index(statement: &str) -> Option<&str> {
+        let (_, rest) = statement.split_once("DROP INDEX ").or_else(|| statement.split_once("DROP KEY "))?;
+        let name = rest.trim_start_matches("CONCURRENTLY ").trim_start_matches("IF EXISTS ");
+        name.split([',', ' ', ';', '\n']).next()
+    }
+
+    /// A program that goes on writing beside a step finds everything it uses: a step that takes something
+    /// away shuts it out. An index may be replaced by another of its name in the same step.
+    #[test]
+    fn a_step_takes_nothing_away_from_programs_that_go_on_beside_it() {
+        for (database, known) in [
+            ("sqlite", migrations!("sqlite") as &[Migration]),
+            ("postgres", migrations!("postgres")),
+            ("mysql", migrations!("mysql")),
+        ] {
+            for step in known.iter().filter(|step| step.version >= 7 && step.is_compatible()) {
+                for gone in ["DROP TABLE", "DROP COLUMN", "RENAME COLUMN", "ALTER COLUMN", "MODIFY "] {
+                    assert!(!step.sql.contains(gone), "{database} {}: {gone}", step.version);
+                }
+                for name in step.sql.split(';').filter_map(dropped_index) {
+                    let again = ["INDEX", "KEY"].map(|word| format!("{word} {name} "));
+                    let renamed = format!("RENAME TO {name};");
+                    let is_replaced = again.iter().any(|text| {
+                        step.sql
+                            .split(text.as_str())
+                            .skip(1)
+                            .any(|rest| rest.starts_with("ON ") || rest.starts_with('('))
+                    });
+                    assert!(
+                        is_replaced || step.sql.contains(&renamed),
+                        "{database} {} drops {name}",
+                        step.version
+                    );
+                }
+            }
+        }
+    }
 }

@@ -6,23 +6,28 @@ use std::time::{Duration, Instant};
 use sqlx::{Connection, SqliteConnection};
 
 use super::*;
-use crate::{driver::sqlite::space::SpaceBounds, record::StoreSpace};
+use crate::{driver::sqlite::space::SpaceBounds, record::StoreSpace, sql_store::SqlStore as _};
 
 const BOUNDS: SpaceBounds = SpaceBounds {
     log_bytes_large: 512 * 1024,
     free_pages_kept: 16,
     free_part_kept: 1_000_000,
     slice_pages: 32,
+    read_lasts_max: Duration::from_secs(30),
 };
 /// Bodies in a batch.
 const BATCH: u32 = 20;
 const BODY_BYTES: u64 = 64 * 1024;
 
 async fn open(folder: &TempDir) -> SqliteStore {
+    open_with(folder, BOUNDS).await
+}
+
+async fn open_with(folder: &TempDir, bounds: SpaceBounds) -> SqliteStore {
     let path = folder.path().join("postway.db");
     let lock = crate::driver::sqlite::take_lock(&path).unwrap();
     let writer = crate::driver::sqlite::open::connect(&path).await.unwrap();
-    SqliteStore::open_locked(&path, lock, writer, BOUNDS).await.unwrap()
+    SqliteStore::open_locked(&path, lock, writer, bounds).await.unwrap()
 }
 
 /// Another program that has the file open.
@@ -158,4 +163,24 @@ async fn a_file_that_another_process_holds_is_told_of_within_seconds() {
     assert!(began.elapsed() < TOLD_WITHIN, "{:?}", began.elapsed());
     sqlx::raw_sql("ROLLBACK").execute(&mut holder).await.unwrap();
     store.accept(vec![Sample::new(1).build()]).await.unwrap();
+}
+
+/// It would keep the log, and its connection, for ever.
+#[tokio::test]
+async fn a_read_that_does_not_end_is_ended() {
+    const ENDLESS: &str =
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n";
+    let folder = TempDir::new().unwrap();
+    let bounds = SpaceBounds { read_lasts_max: Duration::from_millis(300), ..BOUNDS };
+    let store = open_with(&folder, bounds).await;
+    // More often than there are connections: each serves again afterwards.
+    for _ in 0..6 {
+        let (began, mut reader) = (Instant::now(), store.reader().await.unwrap());
+        let ended = reader.rows(ENDLESS.into(), Vec::new()).await;
+        assert!(matches!(ended, Err(StoreError::TooSlow(_))), "{:?}", ended.map(|rows| rows.len()));
+        assert!(began.elapsed() >= Duration::from_millis(300));
+    }
+    let store: Arc<dyn Store> = Arc::new(store);
+    store.stats(None, at(0)).await.unwrap();
+    store.close().await;
 }
