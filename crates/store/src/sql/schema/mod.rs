@@ -126,10 +126,10 @@ macro_rules! migrations {
         // whatever the routes say, and dialogues would outlive their messages. Before 24, a tenant with a daily
         // quota cannot be read. Before 25, bodies that a tenant guards would be shown, and lines of the audit log
         // would stand outside its chain. Step 26 adds tables that older programs do not know: bulk actions wait
-        // with them. Step 27 adds what older programs leave empty. Before 29, a mailbox with the role of domain
+        // with them. Step 27 adds what older programs leave empty. Before 28, a mailbox with the role of domain
         // reports cannot be read, and neither can a tenant with an archive; mail would be removed that the
-        // archive still waits for. Before 30, a template would be rendered without its layout, and a
-        // tenant with a language or a history with changes of suppressions cannot be read. Before 31,
+        // archive still waits for. Before 29, a template would be rendered without its layout, and a
+        // tenant with a language or a history with changes of suppressions cannot be read. Before 30,
         // texts of mail that is removed or erased would stay in text blocks.
         &[
             step!(1, "ground", writable from 1),
@@ -159,9 +159,9 @@ macro_rules! migrations {
             step!("00", 25, "people", writable from 25),
             step!("00", 26, "bulk_actions", writable from 25),
             step!("00", 27, "trace", writable from 25),
-            step!("00", 29, "reports_and_archive", writable from 29),
-            step!("00", 30, "locales", writable from 30),
-            step!("00", 31, "text_block", writable from 31),
+            step!("00", 28, "reports_and_archive", writable from 28),
+            step!("00", 29, "locales", writable from 29),
+            step!("00", 30, "text_block", writable from 30),
         ]
     }};
 }
