@@ -17,7 +17,7 @@ use crate::{
     state::SharedState,
 };
 
-/// What became of a stream's mail in one period, or in all of them.
+/// The counts of a stream's mail in one period, or in all of them.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StreamStatisticsRow)]
 pub(crate) struct StreamHistoryRow {
@@ -51,7 +51,7 @@ pub(crate) struct StreamHistoryRow {
     unsubscribe_rate: Option<f64>,
 }
 
-/// What became of a stream's mail.
+/// The counts of a stream's mail, and the rates.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StreamStatistics)]
 pub(crate) struct StreamHistory {

@@ -39,7 +39,7 @@ impl ScopedSuppression {
     }
 }
 
-/// What became of a stream's mail in one hour.
+/// The counters of a stream's mail in one hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamCounts {
     /// Messages accepted.
