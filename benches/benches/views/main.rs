@@ -186,7 +186,7 @@ async fn single(bench: &work::Bench, tenant: &TenantId) -> anyhow::Result<()> {
     let newest = bench.store.search(tenant, &MessageFilter::default(), None, 1).await?;
     let uid = newest.messages.first().context("there are messages")?.uid;
     let now = work::now();
-    let mut print = |name: &str, began: Instant| println!("{name:<32} {:>19}", ms(began.elapsed()));
+    let print = |name: &str, began: Instant| println!("{name:<32} {:>19}", ms(began.elapsed()));
     for _ in 0..2 {
         let began = Instant::now();
         bench.store.message(tenant, &MessageKey::Uid(uid)).await?;

@@ -215,7 +215,7 @@ async fn steer(
 }
 
 fn render(output: CommandOutput, tenant: &Value) -> String {
-    const FIELDS: [&str; 23] = [
+    const FIELDS: [&str; 24] = [
         "id",
         "name",
         "suspended",
