@@ -6,8 +6,8 @@ export interface Account {
   id: string;
   /** The tenant it belongs to. */
   tenant: string;
-  /** `smtp`, `ses`, a provider (`sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`), `http` or `sandbox`. */
-  kind: "smtp" | "ses" | "sendgrid" | "mailgun" | "postmark" | "resend" | "graph" | "gmail" | "http" | "sandbox";
+  /** `smtp`, `lmtp`, `ses`, a provider (`sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`), `http` or `sandbox`. */
+  kind: "smtp" | "lmtp" | "ses" | "sendgrid" | "mailgun" | "postmark" | "resend" | "graph" | "gmail" | "http" | "sandbox";
   /** The relay's host name or address. */
   host?: string | null;
   /** The relay's port. */
@@ -51,6 +51,14 @@ export interface Account {
   pec: boolean;
   /** What to do with mail in doubt that does not say; null if the tenant decides. */
   on_doubt?: "resend" | "hold" | null;
+  /** The proxy that its connections go through, without its password. */
+  proxy?: string | null;
+  /** Whether a password of the proxy is set; it is never shown. */
+  proxy_password_set: boolean;
+  /** The address of the server that its connections leave from. */
+  source_address?: string | null;
+  /** The reports that it asks relays for, about mail whose sender has no wishes. */
+  dsn?: string | null;
   /** How much it may send; 0 means no limit. */
   limits: Limits;
   warm_up?: WarmUp | null;
@@ -82,8 +90,8 @@ export interface AccountList {
 export interface AccountRequest {
   /** The id, unique in your tenant; required on creation, and fixed then. */
   id?: string | null;
-  /** `smtp` (default), `ses`, `sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`, `http`, or `sandbox`, which captures mail instead of sending it. */
-  kind?: "smtp" | "ses" | "sendgrid" | "mailgun" | "postmark" | "resend" | "graph" | "gmail" | "http" | "sandbox";
+  /** `smtp` (default), `lmtp`, `ses`, `sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`, `http`, or `sandbox`, which captures mail instead of sending it. */
+  kind?: "smtp" | "lmtp" | "ses" | "sendgrid" | "mailgun" | "postmark" | "resend" | "graph" | "gmail" | "http" | "sandbox";
   /** The relay's host name or address. Private ones require the admin key. */
   host?: string | null;
   /** The relay's port. */
@@ -128,6 +136,14 @@ export interface AccountRequest {
   pec?: boolean | null;
   /** What to do with mail in doubt that does not say: `resend`, or `hold`, which never sends twice. The tenant's setting applies when absent. */
   on_doubt?: "resend" | "hold" | null;
+  /** A proxy that all its connections go through: `socks5://user@host:port` or `http://user@host:port`. */
+  proxy?: string | null;
+  /** The proxy's password: encrypted at rest, never shown again. `null` removes it. */
+  proxy_password?: string | null;
+  /** The address of the server that its connections leave from; only the admin key sets it. Every node needs that address. */
+  source_address?: string | null;
+  /** The reports that it asks relays for, about mail whose sender has no wishes, as parameters of SMTP (RFC 3461): `NOTIFY` with `NEVER` or a list of `SUCCESS`, `FAILURE` and `DELAY`, and optionally `RET` with `FULL` or `HDRS`. For `smtp` and `lmtp`. */
+  dsn?: string | null;
   /** How much it may send; 0 means no limit. `PATCH` keeps absent limits. */
   limits?: LimitsRequest | null;
   /** How its daily limit grows while it is new. */
@@ -146,6 +162,8 @@ export interface AccountRequest {
   secret_access_key_set?: boolean;
   /** Shown only; it may be sent back as it was. */
   api_key_set?: boolean;
+  /** Shown only; it may be sent back as it was. */
+  proxy_password_set?: boolean;
   /** Shown only; it may be sent back as it was. */
   suspended?: boolean;
   /** Shown only; it may be sent back as it was. */
@@ -196,6 +214,64 @@ export interface AlternativeRequest {
   content: string;
   /** Whether a calendar is attached as `invite.ics` as well. */
   attach?: boolean | null;
+}
+
+/** Where copies of what was sent go. */
+export interface Archive {
+  /** The address that gets each copy. */
+  to?: string | null;
+  /** The author of these mails; null for the tenant's `default_from`. */
+  from?: string | null;
+  /** Whether copies are stored. */
+  storage: boolean;
+  /** Whether stored copies are encrypted with the gateway's secret key. */
+  encrypt: boolean;
+  /** How many days stored copies are kept; null for ever. */
+  days?: number | null;
+}
+
+/** Where copies of what was sent go: an address, storage, or both. */
+export interface ArchiveRequest {
+  /** The address that gets each copy, as a mail of its own with the original attached. */
+  to?: string | null;
+  /** The author of these mails; the tenant's `default_from` when absent. */
+  from?: string | null;
+  /** Whether copies are stored beside the blobs, by date. */
+  storage?: boolean | null;
+  /** Whether stored copies are encrypted with the gateway's secret key. */
+  encrypt?: boolean | null;
+  /** How many days stored copies are kept; for ever when absent. */
+  days?: number | null;
+}
+
+/** A stored copy of a sent message. */
+export interface ArchivedCopy {
+  /** The uid of the message, which may have been removed since. */
+  id: string;
+  /** The name of the object in the blob storage. */
+  object: string;
+  /** Its size in bytes, as it is stored. */
+  size: number;
+  /** Its SHA-256, as it is stored. */
+  sha256: string;
+  /** Whether it is encrypted with the gateway's secret key. */
+  encrypted: boolean;
+  /** When it was stored. */
+  archived_at: string;
+  /** When it is deleted; null if never. */
+  expires_at?: string | null;
+}
+
+/** Stored copies. */
+export interface ArchivedCopyList {
+  /** How many copies wait to be made, counted up to 10,000; null if the tenant has no archive. */
+  waiting?: number | null;
+  /** Since when the oldest of them waits. */
+  waiting_since?: string | null;
+  /** Those of the latest messages first. */
+  data: Array<ArchivedCopy>;
+  /** Pass this as `cursor` to read the next page; null on the last page. */
+  next_cursor?: string | null;
 }
 
 /** A file: its bytes, or their location (`content`, `url`, `endpoint` or `path`, or all in one as `storage_path`). */
@@ -599,6 +675,10 @@ export interface DailyQuotaRequest {
 export interface Delivery {
   /** The message. */
   message: string;
+  /** The message's own id, or its uid if it has none; null if it was removed. */
+  id?: string | null;
+  /** The message's subject; null if it was removed or must not be shown. */
+  subject?: string | null;
   /** The event's position in the message's history. */
   sequence: number;
   /** The event. */
@@ -648,6 +728,54 @@ export interface Dialogue {
   lines: Array<string>;
 }
 
+/** An address that sent mail in the domain's name. */
+export interface DmarcSource {
+  /** The address; null for those that are summed up. */
+  address?: string | null;
+  /** Whether any of its messages passed. If none did, it is not one of your senders, or not set up. */
+  is_known: boolean;
+  /** Messages. */
+  total: number;
+  /** Those that passed. */
+  passed: number;
+  /** Those with a valid signature of the author's domain. */
+  dkim_passed: number;
+  /** Those whose sender SPF allowed, in the author's domain. */
+  spf_passed: number;
+  /** Those that receivers put aside or refused. */
+  held_back: number;
+  /** The first day with it. */
+  first_day: string;
+  /** The last day with it. */
+  last_day: string;
+}
+
+/** What DMARC reports count. */
+export interface DmarcSummary {
+  /** Messages. */
+  total: number;
+  /** Those that passed: DKIM or SPF, in the author's domain. */
+  passed: number;
+  /** Those that failed. */
+  failed: number;
+  /** Those with a valid signature of the author's domain. */
+  dkim_passed: number;
+  /** Those whose sender SPF allowed, in the author's domain. */
+  spf_passed: number;
+  /** Those that receivers put aside. */
+  quarantined: number;
+  /** Those that receivers refused. */
+  rejected: number;
+  /** Those counted by reports of which nobody knows from whom they came. */
+  unproven: number;
+  /** The latest first. */
+  days: Array<DomainReportDay>;
+  /** Who sent them: first the sources of which no message passed, then the others, each by size. */
+  sources: Array<DmarcSource>;
+  /** Whether there are more sources than are listed; the largest are. */
+  has_more_sources: boolean;
+}
+
 /** One finding about a domain. */
 export interface DnsFinding {
   /** What was checked: `spf`, `spf lookups`, `dkim` and the selector, `dmarc`, `mx`, `mta-sts`, `tls-rpt`. */
@@ -687,6 +815,8 @@ export interface Domain {
   right_since?: string | null;
   /** When it was checked. */
   checked_at?: string | null;
+  /** When the latest DMARC or TLS report about it came. */
+  reported_at?: string | null;
   /** What the last check found. */
   findings: Array<DnsFinding>;
 }
@@ -697,6 +827,64 @@ export interface DomainList {
   data: Array<Domain>;
   /** Pass this as `cursor` to read the next page; null on the last page. */
   next_cursor?: string | null;
+}
+
+/** A report about a domain. */
+export interface DomainReport {
+  /** `dmarc` or `tls`. */
+  kind: "dmarc" | "tls";
+  /** Who reports, as the report says. */
+  organisation: string;
+  /** The reporter's id of it. */
+  report_id: string;
+  /** The domain in the `From` of the mail that brought it. */
+  sender?: string | null;
+  /** Whether that mail is from there: `passed`, `failed`, whose figures do not count, or `unknown`, because no server that the mailbox trusts says so. */
+  authentication: "unknown" | "passed" | "failed";
+  /** The beginning of the time that it is about. */
+  began_at: string;
+  /** The end of that time. */
+  ended_at: string;
+  /** The policy that the reporter found: `none`, `quarantine` or `reject`; of a TLS report `sts`, `tlsa` or `no-policy-found`. */
+  policy?: string | null;
+  /** How many messages, or sessions, it counts. */
+  total: number;
+  /** How many of them failed. */
+  failed: number;
+  /** The inbound mail that brought it. */
+  inbound: string;
+  /** When it was read. */
+  received_at: string;
+}
+
+/** The messages, or sessions, of one day. */
+export interface DomainReportDay {
+  /** The day, in UTC. */
+  day: string;
+  /** How many passed. */
+  passed: number;
+  /** How many failed. */
+  failed: number;
+}
+
+/** Reports about a domain. */
+export interface DomainReportList {
+  /** The latest first. */
+  data: Array<DomainReport>;
+  /** Pass this as `cursor` to read the next page; null on the last page. */
+  next_cursor?: string | null;
+}
+
+/** What the reports about a domain sum up to. */
+export interface DomainReportSummary {
+  /** The domain. */
+  domain: string;
+  /** The first day of the sums. */
+  since: string;
+  /** Mail in the domain's name, as DMARC reports count it. */
+  dmarc: DmarcSummary;
+  /** Sessions with the domain's servers, as TLS reports count them. */
+  tls: TlsSummary;
 }
 
 /** A domain that needs attention. */
@@ -883,8 +1071,8 @@ export interface Inbound {
   mailbox: string;
   /** `received`, `routing`, `routed`, `no_match`, `gone`, `waiting` or `dead`. */
   status: "received" | "routing" | "routed" | "no_match" | "gone" | "waiting" | "dead";
-  /** The kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary`; null before it was processed. */
-  kind?: "bounce" | "delay" | "success" | "complaint" | "pec" | "auto_reply" | "ordinary" | null;
+  /** The kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply`, `domain_report` or `ordinary`; null before it was processed. */
+  kind?: "bounce" | "delay" | "success" | "complaint" | "pec" | "auto_reply" | "domain_report" | "ordinary" | null;
   /** The author. */
   from?: string | null;
   /** The recipient. */
@@ -949,8 +1137,8 @@ export interface InboundReplayRequest {
   status: "no_match" | "dead" | "routed";
   /** Only mail of this mailbox. */
   mailbox?: string | null;
-  /** Only mail of this kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary`. */
-  kind?: "bounce" | "delay" | "success" | "complaint" | "pec" | "auto_reply" | "ordinary" | null;
+  /** Only mail of this kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply`, `domain_report` or `ordinary`. */
+  kind?: "bounce" | "delay" | "success" | "complaint" | "pec" | "auto_reply" | "domain_report" | "ordinary" | null;
   /** Only mail registered at this time or later: RFC 3339 or Unix seconds. */
   since?: string | null;
   /** Only mail registered before this time. */
@@ -979,8 +1167,8 @@ export interface InboundSummary {
   mailbox: string;
   /** `received`, `routing`, `routed`, `no_match`, `gone`, `waiting` or `dead`. */
   status: "received" | "routing" | "routed" | "no_match" | "gone" | "waiting" | "dead";
-  /** The kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary`; null before it was processed. */
-  kind?: "bounce" | "delay" | "success" | "complaint" | "pec" | "auto_reply" | "ordinary" | null;
+  /** The kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply`, `domain_report` or `ordinary`; null before it was processed. */
+  kind?: "bounce" | "delay" | "success" | "complaint" | "pec" | "auto_reply" | "domain_report" | "ordinary" | null;
   /** The author. */
   from?: string | null;
   /** The recipient. */
@@ -1101,6 +1289,8 @@ export interface KnownRecipient {
   address: string;
   /** The address in Unicode, if that differs. */
   address_unicode?: string | null;
+  /** The language of its mail; null means the tenant's. */
+  locale?: string | null;
   /** The personal number, masked except for its end; it is never shown completely. */
   personal_number?: string | null;
   /** Increases with each change. */
@@ -1218,8 +1408,8 @@ export interface Mailbox {
   oauth?: OAuth | null;
   /** The folder that is watched. */
   folder: string;
-  /** What its mail is processed for: `forward`, `bounces`, `pec`, `events`. */
-  roles: Array<"forward" | "bounces" | "pec" | "events">;
+  /** What its mail is processed for: `forward`, `bounces`, `pec`, `events`, `domain_reports`. */
+  roles: Array<"forward" | "bounces" | "pec" | "events" | "domain_reports">;
   /** Whether it is watched at all. */
   active: boolean;
   /** The purpose. */
@@ -1303,10 +1493,10 @@ export interface MailboxRequest {
   auth?: "password" | "xoauth2" | null;
   /** The folder that is watched. */
   folder?: string | null;
-  /** What its mail is processed for: `forward` (rules; the default), `bounces`, `pec`, `events` (every ordinary mail is reported as `email.received`). A list or a single one. */
-  roles?: "forward" | "bounces" | "pec" | "events" | Array<"forward" | "bounces" | "pec" | "events"> | null;
+  /** What its mail is processed for: `forward` (rules; the default), `bounces`, `pec`, `events` (every ordinary mail is reported as `email.received`), `domain_reports` (DMARC and TLS reports about your domains). A list or a single one. */
+  roles?: "forward" | "bounces" | "pec" | "events" | "domain_reports" | Array<"forward" | "bounces" | "pec" | "events" | "domain_reports"> | null;
   /** Another name for `roles`; only one of them may be given. */
-  role?: "forward" | "bounces" | "pec" | "events" | Array<"forward" | "bounces" | "pec" | "events"> | null;
+  role?: "forward" | "bounces" | "pec" | "events" | "domain_reports" | Array<"forward" | "bounces" | "pec" | "events" | "domain_reports"> | null;
   /** Whether it is watched at all. */
   active?: boolean | null;
   /** The purpose, at most 500 characters. */
@@ -1479,6 +1669,8 @@ export interface MessageList {
   data: Array<MessageSummary>;
   /** Pass this as `cursor` to read the next page; null on the last page. It may follow a page with fewer messages than requested, or none. */
   next_cursor?: string | null;
+  /** Only where a page is not full and not the last: the search has seen all messages accepted since this time, and continues with those before it. */
+  searched_since?: string | null;
   count?: MessageCount | null;
   /** How `q` was interpreted, if it was given. */
   understood?: Array<UnderstoodTerm> | null;
@@ -1518,6 +1710,10 @@ export interface MessageRequest {
   attachments?: Array<Attachment> | null;
   /** The template that renders subject and texts, instead of `subject`, `text` and `html`. */
   template?: TemplateUse | null;
+  /** The language of the template: `de`, `de-AT`, `zh-Hant`. The recipient's when absent, else the tenant's. A template that lacks it is used in the closest language that it has: `de` for `de-AT`, the tenant's, or the one without a language. */
+  locale?: string | null;
+  /** Writes the rules of the HTML's `<style>` into the elements that they select. The template's setting applies when absent. */
+  inline_css?: boolean | null;
   /** The entry of your recipient directory that it is for; its address is the one in `to`. */
   recipient?: RecipientUse | null;
   /** How a reader unsubscribes (`List-Unsubscribe`). */
@@ -1542,10 +1738,14 @@ export interface MessageRequest {
   metadata?: Record<string, unknown> | null;
   /** What to do if the relay's final answer is lost: `resend` (default, may deliver twice) or `hold`. */
   on_doubt?: "resend" | "hold" | null;
+  /** The reports to ask the relay for, if it offers DSN, as parameters of SMTP (RFC 3461): `NOTIFY` with `NEVER` or a list of `SUCCESS`, `FAILURE` and `DELAY`, and optionally `RET` with `FULL` or `HDRS`. The account's setting applies when absent. */
+  dsn?: string | null;
   /** A newer message with the same key cancels this one if it has not been sent yet. */
   collapse_key?: string | null;
   /** A reference of your own. */
   external_id?: string | null;
+  /** The message's place in a trace (W3C Trace Context), instead of the header of that name. What cannot be read is ignored. */
+  traceparent?: string | null;
 }
 
 /** How routes chose a message's account. */
@@ -1903,8 +2103,12 @@ export interface PecReceiptList {
 
 /** A mail as a template would render it. */
 export interface Preview {
+  /** The name, which ends with the language if one was chosen; null if the template is not stored. */
+  name?: string | null;
   /** The version; null if the template is not stored. */
   version?: number | null;
+  /** The language that was chosen; null if the template has none for this request. */
+  locale?: string | null;
   /** The subject. */
   subject: string;
   /** The html part. */
@@ -1921,6 +2125,8 @@ export interface PreviewRequest {
   variables?: Record<string, unknown> | null;
   /** The version; the latest when absent. */
   version?: number | null;
+  /** The language; the tenant's when absent. */
+  locale?: string | null;
 }
 
 /** The hook of an account, without its token and its secret. */
@@ -2067,6 +2273,8 @@ export interface RecipientRequest {
   address?: string;
   /** Another name for `address`; only one of them may be given. */
   email?: string;
+  /** The language of its mail, such as `de-AT`; the tenant's when absent. A message may name another. */
+  locale?: string | null;
   /** A personal number, 4 to 64 characters: encrypted at rest, shown masked, found with `?personal_number=`. */
   personal_number?: string | null;
   /** With `PATCH`: change only if the recipient still has this version. */
@@ -2658,6 +2866,8 @@ export interface SigningKeyRequest {
 export interface SourcePreviewRequest {
   /** A name; optional. */
   name?: string | null;
+  /** Its language, in which the templates that it refers to are looked up. */
+  locale?: string | null;
   /** The subject. */
   subject?: string | null;
   /** The html part. At least one of `html`, `text` and `mjml` is required. */
@@ -2666,6 +2876,10 @@ export interface SourcePreviewRequest {
   text?: string | null;
   /** The html part as MJML; this or `html`. */
   mjml?: string | null;
+  /** The template that wraps this one: its block `content` holds each part. */
+  layout?: string | null;
+  /** Whether the rules of `<style>` are written into the elements that they select, for mail programs that read no style sheets. */
+  inline_css?: boolean | null;
   /** The purpose, at most 500 characters. */
   description?: string | null;
   /** Variables to use if none are given. */
@@ -2772,6 +2986,44 @@ export interface StreamRequest {
   updated_at?: string;
 }
 
+/** The counts of a stream's mail, and the rates. */
+export interface StreamStatistics {
+  /** All periods together. */
+  total: StreamStatisticsRow;
+  /** The periods, the oldest first; one without activity has no row. */
+  data: Array<StreamStatisticsRow>;
+}
+
+/** The counts of a stream's mail in one period, or in all of them. */
+export interface StreamStatisticsRow {
+  /** When the period began, in UTC; null in the total. */
+  at?: string | null;
+  /** Messages accepted. */
+  accepted: number;
+  /** Messages accepted by a relay. */
+  sent: number;
+  /** Messages that failed. */
+  failed: number;
+  /** Messages not sent because of the suppression lists. */
+  suppressed: number;
+  /** Reports of delivery. */
+  delivered: number;
+  /** Bounces. */
+  bounced: number;
+  /** Complaints. */
+  complained: number;
+  /** Readers who left the stream. */
+  unsubscribed: number;
+  /** Readers who came back to it. */
+  resubscribed: number;
+  /** Complaints for each message sent; null if none was sent. Gmail and Yahoo ask for less than 0.001. */
+  complaint_rate?: number | null;
+  /** Bounces for each message sent; null if none was sent. */
+  bounce_rate?: number | null;
+  /** Readers who left for each message sent; null if none was sent. */
+  unsubscribe_rate?: number | null;
+}
+
 /** A webhook that needs attention. */
 export interface SubscriberBehind {
   id: string;
@@ -2843,6 +3095,8 @@ export interface SuppressionRequest {
 export interface Template {
   /** Its name. */
   name: string;
+  /** The language that its name ends with. */
+  locale?: string | null;
   /** Its version, from 1. */
   version: number;
   /** The subject. */
@@ -2853,6 +3107,10 @@ export interface Template {
   text?: string | null;
   /** The html part as MJML, instead of `html`. */
   mjml?: string | null;
+  /** The template that wraps this one. */
+  layout?: string | null;
+  /** Whether the rules of `<style>` are written into the elements that they select. */
+  inline_css: boolean;
   /** The purpose. */
   description?: string | null;
   /** Variables to preview it with. */
@@ -2873,6 +3131,8 @@ export interface TemplateList {
 export interface TemplateRequest {
   /** The name, unique in your tenant: 1 to 128 of `A-Z a-z 0-9 . _ -`. With `PUT` it is in the path. */
   name?: string | null;
+  /** Its language, which its name then ends with: `welcome` with `de-AT` is stored as `welcome.de-AT`. With `PUT` the path has it. */
+  locale?: string | null;
   /** The subject. */
   subject?: string | null;
   /** The html part; values are escaped. At least one of `html`, `text` and `mjml` is required. */
@@ -2881,6 +3141,10 @@ export interface TemplateRequest {
   text?: string | null;
   /** The html part as MJML; this or `html`. */
   mjml?: string | null;
+  /** The template that wraps this one: its block `content` holds each part. */
+  layout?: string | null;
+  /** Whether the rules of `<style>` are written into the elements that they select, for mail programs that read no style sheets. */
+  inline_css?: boolean | null;
   /** The purpose, at most 500 characters. */
   description?: string | null;
   /** Variables to preview it with. */
@@ -2895,16 +3159,36 @@ export interface TemplateRequest {
 export interface TemplateSummary {
   /** Its name. */
   name: string;
+  /** The language that its name ends with. */
+  locale?: string | null;
   /** Its version, from 1. */
   version: number;
   /** The subject. */
   subject: string;
   /** Which of `html`, `text` and `mjml` it has. */
   parts: Array<string>;
+  /** The template that wraps this one. */
+  layout?: string | null;
   /** The purpose. */
   description?: string | null;
   /** When this version was created. */
   created_at: string;
+}
+
+/** Where a test of a template goes. Unknown fields are refused. */
+export interface TemplateTestRequest {
+  /** The recipients, at most 10. */
+  to: Array<string>;
+  /** The sender; required unless the tenant has a `default_from`. */
+  from?: string | null;
+  /** The account that sends it; as for any message when absent. */
+  account?: string | null;
+  /** The variables; the template's `sample` when absent. At most 1 MiB of JSON and 50,000 values. */
+  variables?: Record<string, unknown> | null;
+  /** The version; the latest when absent. */
+  version?: number | null;
+  /** The language; the tenant's when absent. */
+  locale?: string | null;
 }
 
 /** A template to fill in. */
@@ -2971,6 +3255,9 @@ export interface Tenant {
   daily_quota: DailyQuota;
   /** Whether reading bodies takes the right `read:content`, beside `read`. */
   guard_content: boolean;
+  archive?: Archive | null;
+  /** The language of its templates for mail that names none; null means templates without a language. */
+  locale?: string | null;
   /** Increases with each change. */
   version: number;
   /** When it was created. */
@@ -3039,6 +3326,10 @@ export interface TenantRequest {
   daily_quota?: DailyQuotaRequest | null;
   /** Whether reading bodies (mail, content, attachments, submitted requests) takes the right `read:content`, beside `read`. */
   guard_content?: boolean | null;
+  /** Where copies of what was sent go; nowhere when absent. */
+  archive?: ArchiveRequest | null;
+  /** The language of its templates for mail that names none, or one that a template does not have: `de`, `de-AT`, `zh-Hant`. */
+  locale?: string | null;
   /** With `PATCH`: change only if the tenant still has this version. */
   version?: number | null;
   /** Shown only; it may be sent back as it was. */
@@ -3057,6 +3348,32 @@ export interface TimeInQueue {
   p95_ms?: number | null;
   /** The number of messages examined. */
   sample: number;
+}
+
+/** Sessions that failed in one way. */
+export interface TlsFailure {
+  /** The result, in the word of RFC 8460; `other` if it has none. */
+  type: "starttls-not-supported" | "certificate-host-mismatch" | "certificate-expired" | "certificate-not-trusted" | "validation-failure" | "tlsa-invalid" | "dnssec-invalid" | "dane-required" | "sts-policy-fetch-error" | "sts-policy-invalid" | "sts-webpki-invalid" | "other";
+  /** The server of the domain. */
+  server?: string | null;
+  /** Sessions. */
+  total: number;
+  /** The first day with it. */
+  first_day: string;
+  /** The last day with it. */
+  last_day: string;
+}
+
+/** What TLS reports count. */
+export interface TlsSummary {
+  /** Sessions. */
+  total: number;
+  /** Those that failed. */
+  failed: number;
+  /** The latest first. */
+  days: Array<DomainReportDay>;
+  /** Why they failed, the most frequent first. */
+  failures: Array<TlsFailure>;
 }
 
 /** A rule, and a mail to test it with. Unknown fields are refused. */
@@ -3113,7 +3430,7 @@ export interface TriedRouteCondition {
 
 /** A part of a search, as it was interpreted. */
 export interface UnderstoodTerm {
-  /** The filter it became: `id`, `recipient`, `domain`, `text`, `subject`, `tag`, `error_code`, `message_id`, `external_id`, `status`, `outcome`, `account` or `batch`. */
+  /** The filter it became: `id`, `recipient`, `domain`, `text`, `subject`, `tag`, `error_code`, `message_id`, `external_id`, `metadata`, `status`, `outcome`, `account` or `batch`. */
   name: string;
   /** The value of the filter. */
   value: string;
@@ -3296,7 +3613,7 @@ export interface Webhook {
   /** The format of its calls, `postway`, `resend` or `postmark`; null for a `client_sync` of another `kind`. */
   form?: string | null;
   /** The events: a list of names, or `*` for all. */
-  events: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "email.opened" | "email.clicked" | "*">;
+  events: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "email.opened" | "email.clicked" | "suppression.created" | "suppression.deleted" | "*">;
   /** The purpose. */
   description?: string | null;
   /** Whether it is called at all. While it is inactive, no notifications are created for it. */
@@ -3326,7 +3643,7 @@ export interface WebhookRequest {
   /** The URL to call, `http://` or `https://`; required on creation. Private hosts are refused unless the operator allows them (`POSTWAY_ALLOW_PRIVATE_TARGETS`). */
   url?: string | null;
   /** The events: a list of names, or `["*"]` (default) for all. */
-  events?: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "email.opened" | "email.clicked" | "*"> | null;
+  events?: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "email.opened" | "email.clicked" | "suppression.created" | "suppression.deleted" | "*"> | null;
   /** The format of its calls: `postway` (default), or `resend` or `postmark` for receivers that were written for them. */
   form?: string | null;
   /** The purpose, at most 500 characters. */
@@ -3372,7 +3689,7 @@ export interface WebhookWithSecret {
   /** The format of its calls, `postway`, `resend` or `postmark`; null for a `client_sync` of another `kind`. */
   form?: string | null;
   /** The events: a list of names, or `*` for all. */
-  events: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "email.opened" | "email.clicked" | "*">;
+  events: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "email.opened" | "email.clicked" | "suppression.created" | "suppression.deleted" | "*">;
   /** The purpose. */
   description?: string | null;
   /** Whether it is called at all. While it is inactive, no notifications are created for it. */
@@ -3479,9 +3796,35 @@ export interface SuspendAccountOptions extends CallOptions {
 export interface TestAccountOptions extends CallOptions {
 }
 
+export interface ListArchiveOptions extends CallOptions {
+  /** Of messages accepted at or after this time */
+  since?: string;
+  /** Of messages accepted before this time */
+  until?: string;
+  /** How many, 1 to 500; 50 when absent */
+  limit?: number;
+  /** Where to continue: the `next_cursor` of the previous page */
+  cursor?: string;
+}
+
+export interface GetArchivedOptions extends CallOptions {
+}
+
+export interface DeleteArchivedOptions extends CallOptions {
+}
+
+export interface GetRawArchivedOptions extends CallOptions {
+}
+
 export interface ListAuditOptions extends CallOptions {
   /** Only changes to this tenant */
   tenant?: string;
+  /** Only what this one did: `admin`, `user:ada`, `key:…` */
+  actor?: string;
+  /** Only these actions: one, such as `account.change`, or all that begin so, such as `account.` */
+  action?: string;
+  /** Only changes of this resource */
+  target?: string;
   /** `json` (default), or `jsonl` for the complete log, one entry per line */
   format?: "json" | "jsonl";
   /** How many, 1 to 500; 50 when absent */
@@ -3574,6 +3917,8 @@ export interface ListDeadLettersOptions extends CallOptions {
   request_id?: string;
   /** Only the message with this id of the relay */
   provider_message_id?: string;
+  /** Only those with this field in their metadata, as `key=value` */
+  metadata?: string;
   /** Only those whose subject contains this, in any case */
   subject?: string;
   /** Only those whose latest failure has this code, such as `smtp_550` */
@@ -3628,6 +3973,18 @@ export interface DeleteDomainOptions extends CallOptions {
 export interface CheckDomainOptions extends CallOptions {
 }
 
+export interface ListDomainReportsOptions extends CallOptions {
+  /** How many, 1 to 500; 50 when absent */
+  limit?: number;
+  /** Where to continue: the `next_cursor` of the previous page */
+  cursor?: string;
+}
+
+export interface SummarizeDomainReportsOptions extends CallOptions {
+  /** How many days, today included, 1 to 400; 30 when absent */
+  days?: number;
+}
+
 export interface EraseAddressOptions extends CallOptions {
 }
 
@@ -3645,8 +4002,8 @@ export interface ListInboundOptions extends CallOptions {
   mailbox?: string;
   /** Only those with this status: `received`, `routing`, `routed`, `no_match`, `gone`, `waiting` or `dead` */
   status?: "received" | "routing" | "routed" | "no_match" | "gone" | "waiting" | "dead";
-  /** Only those of this kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary` */
-  kind?: "bounce" | "delay" | "success" | "complaint" | "pec" | "auto_reply" | "ordinary";
+  /** Only those of this kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply`, `domain_report` or `ordinary` */
+  kind?: "bounce" | "delay" | "success" | "complaint" | "pec" | "auto_reply" | "domain_report" | "ordinary";
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
   /** Where to continue: the `next_cursor` of the previous page */
@@ -3708,7 +4065,7 @@ export interface TestMailboxOptions extends CallOptions {
 }
 
 export interface ListMessagesOptions extends CallOptions {
-  /** One text for every search: an address or part of one, `@domain`, an id or uid, `<Message-ID>`, a failure code, words of the subject, or `tag:`, `subject:`, `to:`, `id:`, `external:`, `code:`, `status:`, `outcome:`, `account:`, `batch:` before a value. Nothing is refused; `understood` says how it was interpreted */
+  /** One text for every search: an address or part of one, `@domain`, an id or uid, `<Message-ID>`, a failure code, an `external_id`, `key=value` of the metadata, `#tag`, words of the subject, or `tag:`, `subject:`, `to:`, `id:`, `external:`, `metadata:`, `code:`, `status:`, `outcome:`, `account:`, `batch:` before a value. Quotes hold words together: `subject:"your order"`. Nothing is refused; `understood` says how it was interpreted */
   q?: string;
   /** Only those in this state */
   status?: "accepted" | "validating" | "ready" | "scheduled" | "sending" | "sent" | "failed" | "invalid" | "in_doubt" | "suppressed" | "cancelled" | "expired" | "captured";
@@ -3728,6 +4085,8 @@ export interface ListMessagesOptions extends CallOptions {
   subject?: string;
   /** Only those with this label */
   tag?: string;
+  /** Only those with this field in their metadata, as `key=value` */
+  metadata?: string;
   /** Only those that came with this request */
   request_id?: string;
   /** Only the message with this id of the relay */
@@ -3785,6 +4144,8 @@ export interface SendRawMessageOptions extends CallOptions {
   send_at?: string;
   /** Not after this time */
   expires_at?: string;
+  /** The reports to ask relays for, as parameters of SMTP (RFC 3461): `NOTIFY=SUCCESS,FAILURE RET=HDRS` */
+  dsn?: string;
   /** `resend` or `hold` if the relay's final answer is lost */
   on_doubt?: "resend" | "hold";
   /** A label; may be repeated */
@@ -4001,6 +4362,15 @@ export interface ChangeStreamOptions extends CallOptions {
 export interface DeleteStreamOptions extends CallOptions {
 }
 
+export interface GetStreamStatisticsOptions extends CallOptions {
+  /** `hour` (default) or `day`, in UTC */
+  by?: string;
+  /** From the hour or day that contains this time; when absent, one day back by hour, 30 days back by day */
+  since?: string;
+  /** Before this time; now when absent. At most 31 days by hour, 366 by day */
+  until?: string;
+}
+
 export interface ListSuppressionsOptions extends CallOptions {
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
@@ -4053,6 +4423,11 @@ export interface DeleteTemplateOptions extends CallOptions {
 }
 
 export interface PreviewTemplateOptions extends CallOptions {
+}
+
+export interface SendTemplateTestOptions extends CallOptions {
+  /** Identifies this request, so that a repeat is recognised */
+  idempotency_key?: string | null;
 }
 
 export interface ListTemplateVersionsOptions extends CallOptions {
@@ -4202,7 +4577,7 @@ export declare class Operations {
   getAccount(id: string, options?: GetAccountOptions): Promise<Account>;
   /** Replace an account's settings (`PUT /v1/accounts/{id}`). Absent fields take their defaults; the password or secret key is kept unless a new one is given or the destination changes. With `version`, the change is made only if the account still has that version; 409 otherwise. */
   replaceAccount(id: string, body: AccountRequest, options?: ReplaceAccountOptions): Promise<Account>;
-  /** Change an account (`PATCH /v1/accounts/{id}`). Changes the given fields and leaves the others. A change of host, port, region, endpoint or base_url, and any reduction of TLS protection, requires the password or key again. With `version`, the change is made only if the account still has that version; 409 otherwise. */
+  /** Change an account (`PATCH /v1/accounts/{id}`). Changes the given fields and leaves the others. A change of host, port, region, endpoint, base_url or proxy, and any reduction of TLS protection, requires the password or key again. With `version`, the change is made only if the account still has that version; 409 otherwise. */
   changeAccount(id: string, body: AccountRequest, options?: ChangeAccountOptions): Promise<Account>;
   /** Delete an account (`DELETE /v1/accounts/{id}`). 409 while mail waits for it, while it is its tenant's default, while another account falls back to it, or, unless `force` is set, while a rule forwards through it or a route names it. */
   deleteAccount(id: string, options?: DeleteAccountOptions): Promise<void>;
@@ -4224,7 +4599,17 @@ export declare class Operations {
   suspendAccount(id: string, options?: SuspendAccountOptions): Promise<Account>;
   /** Test an account (`POST /v1/accounts/{id}/test`). Connects, secures and signs in; with `to`, also sends a test mail through the account. The answer is 200 even if a step fails: see `ok`. */
   testAccount(id: string, body?: AccountTestRequest, options?: TestAccountOptions): Promise<AccountTest>;
-  /** Read the audit log (`GET /v1/audit`). For the admin key and admins of all tenants. Every call that changed a tenant, user, key, account, batch, suppression, template, recipient, signing key, webhook, mailbox, rule or contact, or removed messages, newest first. With `format=jsonl`, or `Accept: application/x-ndjson`, the complete log is returned as JSON lines. */
+  /** List the archive (`GET /v1/archive`). Stored copies of what was sent, those of the latest messages first, and how many copies wait. */
+  listArchive(options?: ListArchiveOptions): Promise<ArchivedCopyList>;
+  /** Everything that `listArchive` lists, fetched page by page; `limit` is the size of a page. */
+  allArchive(options?: Omit<ListArchiveOptions, "cursor">): AsyncGenerator<ArchivedCopy, void, undefined>;
+  /** Show an archived copy (`GET /v1/archive/{id}`). Where the copy is, and until when. */
+  getArchived(id: string, options?: GetArchivedOptions): Promise<ArchivedCopy>;
+  /** Delete an archived copy (`DELETE /v1/archive/{id}`). Deletes a copy before its time, for example because a person asks for it. Only an admin may, so that what is archived stays even if a tenant's keys are lost. */
+  deleteArchived(id: string, options?: DeleteArchivedOptions): Promise<void>;
+  /** Get an archived mail (`GET /v1/archive/{id}/raw`). The mail as it was sent, below fields with its envelope; an encrypted copy is opened. */
+  getRawArchived(id: string, options?: GetRawArchivedOptions): Promise<Uint8Array>;
+  /** Read the audit log (`GET /v1/audit`). For the admin key and admins of all tenants. Every call that changed a tenant, user, key, account, batch, suppression, template, recipient, signing key, webhook, mailbox, rule or contact, or removed messages, newest first. A page with `actor`, `action` or `target` examines some thousands of entries: as long as there is a `next_cursor`, continue with it, even after a page with fewer entries than requested, or none. With `format=jsonl`, or `Accept: application/x-ndjson`, the complete log is returned as JSON lines. */
   listAudit(options?: ListAuditOptions): Promise<AuditList>;
   /** Everything that `listAudit` lists, fetched page by page; `limit` is the size of a page. */
   allAudit(options?: Omit<ListAuditOptions, "cursor">): AsyncGenerator<AuditEntry, void, undefined>;
@@ -4284,7 +4669,7 @@ export declare class Operations {
   activateSigningKey(domain: string, selector: string, options?: ActivateSigningKeyOptions): Promise<SigningKey>;
   /** Suspend a signing key (`POST /v1/dkim/{domain}/{selector}/suspend`). Mail is sent without its signature; mail composed before keeps it. */
   suspendSigningKey(domain: string, selector: string, options?: SuspendSigningKeyOptions): Promise<SigningKey>;
-  /** List domains (`GET /v1/domains`). The domains that you send from: those with signing keys, the one that bounces come back to, and those that you had checked. Each with what the last check of its DNS found. */
+  /** List domains (`GET /v1/domains`). The domains that you send from: those with signing keys, the one that bounces come back to, and those that you had checked or that others report about. Each with what the last check of its DNS found. */
   listDomains(options?: ListDomainsOptions): Promise<DomainList>;
   /** Everything that `listDomains` lists, fetched page by page; `limit` is the size of a page. */
   allDomains(options?: Omit<ListDomainsOptions, "cursor">): AsyncGenerator<Domain, void, undefined>;
@@ -4292,6 +4677,12 @@ export declare class Operations {
   deleteDomain(domain: string, options?: DeleteDomainOptions): Promise<void>;
   /** Check a domain (`POST /v1/domains/{domain}/check`). Asks DNS now for SPF, DKIM, DMARC and MX, and whether MTA-STS and TLS-RPT are announced, and remembers what was found. A domain that only takes bounces is asked for its MX. The check is repeated every six hours from then on. */
   checkDomain(domain: string, options?: CheckDomainOptions): Promise<Domain>;
+  /** List reports about a domain (`GET /v1/domains/{domain}/reports`). DMARC aggregate reports and TLS reports that came to mailboxes with the role `domain_reports`, the latest first. They are kept for 400 days. */
+  listDomainReports(domain: string, options?: ListDomainReportsOptions): Promise<DomainReportList>;
+  /** Everything that `listDomainReports` lists, fetched page by page; `limit` is the size of a page. */
+  allDomainReports(domain: string, options?: Omit<ListDomainReportsOptions, "cursor">): AsyncGenerator<DomainReport, void, undefined>;
+  /** Sum up the reports about a domain (`GET /v1/domains/{domain}/reports/summary`). Who sends mail in the domain's name, how much of it passes SPF, DKIM and DMARC, day by day, and with which results other servers connect to the domain's own. Each report counts once. Reports whose mail is proven not to be from its sender do not count. */
+  summarizeDomainReports(domain: string, options?: SummarizeDomainReportsOptions): Promise<DomainReportSummary>;
   /** Erase an address (`POST /v1/erase`). Removes it from the messages that have ended. Entries of the suppression list and of the recipient directory stay: delete them separately. A call runs for at most 20 seconds and then says that there is `more`. */
   eraseAddress(body: EraseRequest, options?: EraseAddressOptions): Promise<Erasure>;
   /** Read the feed (`GET /v1/events`). The events of your messages, in order. Keep the `cursor` of the last entry you have processed and pass it as `after`. After a crash some entries come again, so compare `uid` and `sequence`. With `wait`, an empty answer comes only after that many seconds. With `Accept: text/event-stream` the entries come as server-sent events, whose `id` is the cursor. */
@@ -4334,7 +4725,7 @@ export declare class Operations {
   suspendMailbox(id: string, options?: SuspendMailboxOptions): Promise<Mailbox>;
   /** Test a mailbox (`POST /v1/mailboxes/{id}/test`). Connects, secures, signs in and opens the folder. The answer is 200 even if a step fails: see `ok`. */
   testMailbox(id: string, options?: TestMailboxOptions): Promise<MailboxTest>;
-  /** List messages (`GET /v1/messages`). Newest first. A message must match every filter. Unknown parameters are refused. A page examines some thousands of messages at most: as long as there is a `next_cursor`, continue with it, even after a page with fewer messages than requested, or none. */
+  /** List messages (`GET /v1/messages`). Newest first. A message must match every filter. Unknown parameters are refused. A page examines some thousands of messages at most, or the texts of about a million: as long as there is a `next_cursor`, continue with it, even after a page with fewer messages than requested, or none. `searched_since` then says how far back the search went. */
   listMessages(options?: ListMessagesOptions): Promise<MessageList>;
   /** Everything that `listMessages` lists, fetched page by page; `limit` is the size of a page. */
   allMessages(options?: Omit<ListMessagesOptions, "cursor">): AsyncGenerator<MessageSummary, void, undefined>;
@@ -4394,7 +4785,7 @@ export declare class Operations {
   createRecipient(body: RecipientRequest, options?: CreateRecipientOptions): Promise<KnownRecipient>;
   /** Show a recipient (`GET /v1/recipients/{id}`). A deleted recipient has `deleted_at`; it is found by its id, and by yours until another one has it. */
   getRecipient(id: string, options?: GetRecipientOptions): Promise<KnownRecipient>;
-  /** Change a recipient (`PATCH /v1/recipients/{id}`). Changes the given fields; `null` removes external id, name or personal number. With `version`, the change is made only if the recipient still has that version; 409 otherwise. */
+  /** Change a recipient (`PATCH /v1/recipients/{id}`). Changes the given fields; `null` removes external id, name, language or personal number. With `version`, the change is made only if the recipient still has that version; 409 otherwise. */
   changeRecipient(id: string, body: RecipientRequest, options?: ChangeRecipientOptions): Promise<KnownRecipient>;
   /** Delete a recipient (`DELETE /v1/recipients/{id}`). Messages that name it are refused from now on, and waiting ones are not sent. Its external id is free again. */
   deleteRecipient(id: string, options?: DeleteRecipientOptions): Promise<void>;
@@ -4456,6 +4847,8 @@ export declare class Operations {
   changeStream(id: string, body: StreamRequest, options?: ChangeStreamOptions): Promise<Stream>;
   /** Delete a stream (`DELETE /v1/streams/{id}`). From then on its mail belongs to an ordinary batch of that name. Readers who unsubscribed still get no mail under its name. */
   deleteStream(id: string, options?: DeleteStreamOptions): Promise<void>;
+  /** Show stream statistics (`GET /v1/streams/{id}/statistics`). Counts and rates of a stream by hour or day, including messages that were removed since. An event counts in the hour in which it happened. */
+  getStreamStatistics(id: string, options?: GetStreamStatisticsOptions): Promise<StreamStatistics>;
   /** List suppressed addresses (`GET /v1/suppressions`). Addresses that get no mail of your tenant, in alphabetical order, without expired entries. */
   listSuppressions(options?: ListSuppressionsOptions): Promise<SuppressionList>;
   /** Everything that `listSuppressions` lists, fetched page by page; `limit` is the size of a page. */
@@ -4486,8 +4879,10 @@ export declare class Operations {
   putTemplate(name: string, body: TemplateRequest, options?: PutTemplateOptions): Promise<Template>;
   /** Delete a template (`DELETE /v1/templates/{name}`). All its versions. Messages accepted with it that are not composed yet become `invalid`. */
   deleteTemplate(name: string, options?: DeleteTemplateOptions): Promise<void>;
-  /** Preview a template (`POST /v1/templates/{name}/preview`). Renders it with `variables`, or with its `sample` if none are given. `warnings` lists why such a message would be refused; a missing variable is 422 and named. */
+  /** Preview a template (`POST /v1/templates/{name}/preview`). Renders it with `variables`, or with its `sample` if none are given, in the language that a message with this `locale` would get. `warnings` lists why such a message would be refused; a missing variable is 422 and named. */
   previewTemplate(name: string, body: PreviewRequest, options?: PreviewTemplateOptions): Promise<Preview>;
+  /** Send a test of a template (`POST /v1/templates/{name}/test`). One mail to the addresses in `to` and nobody else, rendered with `variables`, or with the template's `sample` if none are given. Its subject begins with `[Test]`, and it has the tag `test`. */
+  sendTemplateTest(name: string, body: TemplateTestRequest, options?: SendTemplateTestOptions): Promise<Receipt>;
   /** List a template's versions (`GET /v1/templates/{name}/versions`). The latest first, without html and text. Beyond 1,000 versions the oldest are removed. */
   listTemplateVersions(name: string, options?: ListTemplateVersionsOptions): Promise<TemplateList>;
   /** Everything that `listTemplateVersions` lists, fetched page by page; `limit` is the size of a page. */

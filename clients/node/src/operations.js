@@ -92,8 +92,28 @@ export class Operations {
     return this.request("POST", `/v1/accounts/${segment(id)}/test`, { answer: "json", body }, options);
   }
 
+  listArchive(options = {}) {
+    return this.request("GET", "/v1/archive", { answer: "json", query: ["since", "until", "limit", "cursor"] }, options);
+  }
+
+  allArchive(options = {}) {
+    return this.pages((one) => this.listArchive(one), options);
+  }
+
+  getArchived(id, options = {}) {
+    return this.request("GET", `/v1/archive/${segment(id)}`, { answer: "json" }, options);
+  }
+
+  deleteArchived(id, options = {}) {
+    return this.request("DELETE", `/v1/archive/${segment(id)}`, { answer: "nothing" }, options);
+  }
+
+  getRawArchived(id, options = {}) {
+    return this.request("GET", `/v1/archive/${segment(id)}/raw`, { answer: "bytes" }, options);
+  }
+
   listAudit(options = {}) {
-    return this.request("GET", "/v1/audit", { answer: "json", query: ["tenant", "format", "limit", "cursor"] }, options);
+    return this.request("GET", "/v1/audit", { answer: "json", query: ["tenant", "actor", "action", "target", "format", "limit", "cursor"] }, options);
   }
 
   allAudit(options = {}) {
@@ -173,7 +193,7 @@ export class Operations {
   }
 
   listDeadLetters(options = {}) {
-    return this.request("GET", "/v1/dead-letters", { answer: "json", query: ["account", "batch", "recipient", "tag", "request_id", "provider_message_id", "subject", "error_code", "since", "until", "limit", "cursor"] }, options);
+    return this.request("GET", "/v1/dead-letters", { answer: "json", query: ["account", "batch", "recipient", "tag", "request_id", "provider_message_id", "metadata", "subject", "error_code", "since", "until", "limit", "cursor"] }, options);
   }
 
   allDeadLetters(options = {}) {
@@ -226,6 +246,18 @@ export class Operations {
 
   checkDomain(domain, options = {}) {
     return this.request("POST", `/v1/domains/${segment(domain)}/check`, { answer: "json" }, options);
+  }
+
+  listDomainReports(domain, options = {}) {
+    return this.request("GET", `/v1/domains/${segment(domain)}/reports`, { answer: "json", query: ["limit", "cursor"] }, options);
+  }
+
+  allDomainReports(domain, options = {}) {
+    return this.pages((one) => this.listDomainReports(domain, one), options);
+  }
+
+  summarizeDomainReports(domain, options = {}) {
+    return this.request("GET", `/v1/domains/${segment(domain)}/reports/summary`, { answer: "json", query: ["days"] }, options);
   }
 
   eraseAddress(body, options = {}) {
@@ -313,7 +345,7 @@ export class Operations {
   }
 
   listMessages(options = {}) {
-    return this.request("GET", "/v1/messages", { answer: "json", query: ["q", "status", "outcome", "held_by", "waiting", "account", "batch", "recipient", "subject", "tag", "request_id", "provider_message_id", "error_code", "since", "until", "count", "limit", "cursor"] }, options);
+    return this.request("GET", "/v1/messages", { answer: "json", query: ["q", "status", "outcome", "held_by", "waiting", "account", "batch", "recipient", "subject", "tag", "metadata", "request_id", "provider_message_id", "error_code", "since", "until", "count", "limit", "cursor"] }, options);
   }
 
   allMessages(options = {}) {
@@ -329,7 +361,7 @@ export class Operations {
   }
 
   sendRawMessage(body, options = {}) {
-    return this.request("POST", "/v1/messages/raw", { answer: "json", body, bodyType: "message/rfc822", query: ["id", "account", "from", "to", "batch", "priority", "send_at", "expires_at", "on_doubt", "tag", "sensitive", "dry_run"], headers: {"idempotency_key": "Idempotency-Key"}, keyed: true }, options);
+    return this.request("POST", "/v1/messages/raw", { answer: "json", body, bodyType: "message/rfc822", query: ["id", "account", "from", "to", "batch", "priority", "send_at", "expires_at", "dsn", "on_doubt", "tag", "sensitive", "dry_run"], headers: {"idempotency_key": "Idempotency-Key"}, keyed: true }, options);
   }
 
   getMessage(id, options = {}) {
@@ -556,6 +588,10 @@ export class Operations {
     return this.request("DELETE", `/v1/streams/${segment(id)}`, { answer: "nothing" }, options);
   }
 
+  getStreamStatistics(id, options = {}) {
+    return this.request("GET", `/v1/streams/${segment(id)}/statistics`, { answer: "json", query: ["by", "since", "until"] }, options);
+  }
+
   listSuppressions(options = {}) {
     return this.request("GET", "/v1/suppressions", { answer: "json", query: ["limit", "cursor"] }, options);
   }
@@ -618,6 +654,10 @@ export class Operations {
 
   previewTemplate(name, body, options = {}) {
     return this.request("POST", `/v1/templates/${segment(name)}/preview`, { answer: "json", body }, options);
+  }
+
+  sendTemplateTest(name, body, options = {}) {
+    return this.request("POST", `/v1/templates/${segment(name)}/test`, { answer: "json", body, headers: {"idempotency_key": "Idempotency-Key"}, keyed: true }, options);
   }
 
   listTemplateVersions(name, options = {}) {

@@ -158,9 +158,9 @@ class Operations:
     def change_account(self, id: str, body: types.AccountRequest) -> types.Account:
         """Change an account (`PATCH /v1/accounts/{id}`).
 
-        Changes the given fields and leaves the others. A change of host, port, region, endpoint or base_url, and
-        any reduction of TLS protection, requires the password or key again. With `version`, the change is made
-        only if the account still has that version; 409 otherwise.
+        Changes the given fields and leaves the others. A change of host, port, region, endpoint, base_url or
+        proxy, and any reduction of TLS protection, requires the password or key again. With `version`, the change
+        is made only if the account still has that version; 409 otherwise.
         """
         answered: types.Account = self._call(
             "PATCH",
@@ -288,10 +288,71 @@ class Operations:
         )
         return answered
 
+    def list_archive(
+        self,
+        *,
+        since: Optional[str] = None,
+        until: Optional[str] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.ArchivedCopyList:
+        """List the archive (`GET /v1/archive`).
+
+        Stored copies of what was sent, those of the latest messages first, and how many copies wait.
+
+        `since`: Of messages accepted at or after this time. `until`: Of messages accepted before this time.
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to continue: the `next_cursor` of the
+        previous page.
+        """
+        answered: types.ArchivedCopyList = self._call(
+            "GET",
+            "/v1/archive",
+            answer="json",
+            query={"since": since, "until": until, "limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_archive(
+        self,
+        *,
+        since: Optional[str] = None,
+        until: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[types.ArchivedCopy]:
+        """Everything that `list_archive` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/archive", {"since": since, "until": until, "limit": limit})
+
+    def get_archived(self, id: str) -> types.ArchivedCopy:
+        """Show an archived copy (`GET /v1/archive/{id}`).
+
+        Where the copy is, and until when.
+        """
+        answered: types.ArchivedCopy = self._call("GET", f"/v1/archive/{_segment(id)}", answer="json")
+        return answered
+
+    def delete_archived(self, id: str) -> None:
+        """Delete an archived copy (`DELETE /v1/archive/{id}`).
+
+        Deletes a copy before its time, for example because a person asks for it. Only an admin may, so that what
+        is archived stays even if a tenant's keys are lost.
+        """
+        self._call("DELETE", f"/v1/archive/{_segment(id)}", answer="nothing")
+
+    def get_raw_archived(self, id: str) -> bytes:
+        """Get an archived mail (`GET /v1/archive/{id}/raw`).
+
+        The mail as it was sent, below fields with its envelope; an encrypted copy is opened.
+        """
+        answered: bytes = self._call("GET", f"/v1/archive/{_segment(id)}/raw", answer="bytes")
+        return answered
+
     def list_audit(
         self,
         *,
         tenant: Optional[str] = None,
+        actor: Optional[str] = None,
+        action: Optional[str] = None,
+        target: Optional[str] = None,
         format: Optional[Literal["json", "jsonl"]] = None,
         limit: Optional[int] = None,
         cursor: Optional[str] = None,
@@ -300,10 +361,13 @@ class Operations:
 
         For the admin key and admins of all tenants. Every call that changed a tenant, user, key, account, batch,
         suppression, template, recipient, signing key, webhook, mailbox, rule or contact, or removed messages,
-        newest first. With `format=jsonl`, or `Accept: application/x-ndjson`, the complete log is returned as JSON
-        lines.
+        newest first. A page with `actor`, `action` or `target` examines some thousands of entries: as long as
+        there is a `next_cursor`, continue with it, even after a page with fewer entries than requested, or none.
+        With `format=jsonl`, or `Accept: application/x-ndjson`, the complete log is returned as JSON lines.
 
-        `tenant`: Only changes to this tenant. `format`: `json` (default), or `jsonl` for the complete log, one
+        `tenant`: Only changes to this tenant. `actor`: Only what this one did: `admin`, `user:ada`, `key:…`.
+        `action`: Only these actions: one, such as `account.change`, or all that begin so, such as `account.`.
+        `target`: Only changes of this resource. `format`: `json` (default), or `jsonl` for the complete log, one
         entry per line. `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to continue: the
         `next_cursor` of the previous page.
         """
@@ -311,7 +375,7 @@ class Operations:
             "GET",
             "/v1/audit",
             answer="json",
-            query={"tenant": tenant, "format": format, "limit": limit, "cursor": cursor},
+            query={"tenant": tenant, "actor": actor, "action": action, "target": target, "format": format, "limit": limit, "cursor": cursor},
         )
         return answered
 
@@ -319,11 +383,14 @@ class Operations:
         self,
         *,
         tenant: Optional[str] = None,
+        actor: Optional[str] = None,
+        action: Optional[str] = None,
+        target: Optional[str] = None,
         format: Optional[Literal["json", "jsonl"]] = None,
         limit: Optional[int] = None,
     ) -> Iterator[types.AuditEntry]:
         """Everything that `list_audit` lists, fetched page by page; `limit` is the size of a page."""
-        return self._each("/v1/audit", {"tenant": tenant, "format": format, "limit": limit})
+        return self._each("/v1/audit", {"tenant": tenant, "actor": actor, "action": action, "target": target, "format": format, "limit": limit})
 
     def follow_audit(
         self,
@@ -563,6 +630,7 @@ class Operations:
         tag: Optional[str] = None,
         request_id: Optional[str] = None,
         provider_message_id: Optional[str] = None,
+        metadata: Optional[str] = None,
         subject: Optional[str] = None,
         error_code: Optional[str] = None,
         since: Optional[str] = None,
@@ -577,16 +645,17 @@ class Operations:
 
         `account`: Only those of this account. `batch`: Only those of this batch. `recipient`: Only those to this
         address. `tag`: Only those with this label. `request_id`: Only those that came with this request.
-        `provider_message_id`: Only the message with this id of the relay. `subject`: Only those whose subject
-        contains this, in any case. `error_code`: Only those whose latest failure has this code, such as
-        `smtp_550`. `since`: Accepted at or after this time. `until`: Accepted before this time. `limit`: How
-        many, 1 to 500; 50 when absent. `cursor`: Where to continue: the `next_cursor` of the previous page.
+        `provider_message_id`: Only the message with this id of the relay. `metadata`: Only those with this field
+        in their metadata, as `key=value`. `subject`: Only those whose subject contains this, in any case.
+        `error_code`: Only those whose latest failure has this code, such as `smtp_550`. `since`: Accepted at or
+        after this time. `until`: Accepted before this time. `limit`: How many, 1 to 500; 50 when absent.
+        `cursor`: Where to continue: the `next_cursor` of the previous page.
         """
         answered: types.MessageList = self._call(
             "GET",
             "/v1/dead-letters",
             answer="json",
-            query={"account": account, "batch": batch, "recipient": recipient, "tag": tag, "request_id": request_id, "provider_message_id": provider_message_id, "subject": subject, "error_code": error_code, "since": since, "until": until, "limit": limit, "cursor": cursor},
+            query={"account": account, "batch": batch, "recipient": recipient, "tag": tag, "request_id": request_id, "provider_message_id": provider_message_id, "metadata": metadata, "subject": subject, "error_code": error_code, "since": since, "until": until, "limit": limit, "cursor": cursor},
         )
         return answered
 
@@ -599,6 +668,7 @@ class Operations:
         tag: Optional[str] = None,
         request_id: Optional[str] = None,
         provider_message_id: Optional[str] = None,
+        metadata: Optional[str] = None,
         subject: Optional[str] = None,
         error_code: Optional[str] = None,
         since: Optional[str] = None,
@@ -606,7 +676,7 @@ class Operations:
         limit: Optional[int] = None,
     ) -> Iterator[types.MessageSummary]:
         """Everything that `list_dead_letters` lists, fetched page by page; `limit` is the size of a page."""
-        return self._each("/v1/dead-letters", {"account": account, "batch": batch, "recipient": recipient, "tag": tag, "request_id": request_id, "provider_message_id": provider_message_id, "subject": subject, "error_code": error_code, "since": since, "until": until, "limit": limit})
+        return self._each("/v1/dead-letters", {"account": account, "batch": batch, "recipient": recipient, "tag": tag, "request_id": request_id, "provider_message_id": provider_message_id, "metadata": metadata, "subject": subject, "error_code": error_code, "since": since, "until": until, "limit": limit})
 
     def replay_dead_letters(self, body: types.ReplayRequest) -> types.ReplayResult:
         """Replay dead letters (`POST /v1/dead-letters/replay`).
@@ -704,7 +774,7 @@ class Operations:
         """List domains (`GET /v1/domains`).
 
         The domains that you send from: those with signing keys, the one that bounces come back to, and those that
-        you had checked. Each with what the last check of its DNS found.
+        you had checked or that others report about. Each with what the last check of its DNS found.
 
         `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to continue: the `next_cursor` of
         the previous page.
@@ -737,6 +807,55 @@ class Operations:
         hours from then on.
         """
         answered: types.Domain = self._call("POST", f"/v1/domains/{_segment(domain)}/check", answer="json")
+        return answered
+
+    def list_domain_reports(
+        self,
+        domain: str,
+        *,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.DomainReportList:
+        """List reports about a domain (`GET /v1/domains/{domain}/reports`).
+
+        DMARC aggregate reports and TLS reports that came to mailboxes with the role `domain_reports`, the latest
+        first. They are kept for 400 days.
+
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to continue: the `next_cursor` of the
+        previous page.
+        """
+        answered: types.DomainReportList = self._call(
+            "GET",
+            f"/v1/domains/{_segment(domain)}/reports",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_domain_reports(self, domain: str, *, limit: Optional[int] = None) -> Iterator[types.DomainReport]:
+        """Everything that `list_domain_reports` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each(f"/v1/domains/{_segment(domain)}/reports", {"limit": limit})
+
+    def summarize_domain_reports(
+        self,
+        domain: str,
+        *,
+        days: Optional[int] = None,
+    ) -> types.DomainReportSummary:
+        """Sum up the reports about a domain (`GET /v1/domains/{domain}/reports/summary`).
+
+        Who sends mail in the domain's name, how much of it passes SPF, DKIM and DMARC, day by day, and with which
+        results other servers connect to the domain's own. Each report counts once. Reports whose mail is proven
+        not to be from its sender do not count.
+
+        `days`: How many days, today included, 1 to 400; 30 when absent.
+        """
+        answered: types.DomainReportSummary = self._call(
+            "GET",
+            f"/v1/domains/{_segment(domain)}/reports/summary",
+            answer="json",
+            query={"days": days},
+        )
         return answered
 
     def erase_address(self, body: types.EraseRequest) -> types.Erasure:
@@ -779,7 +898,7 @@ class Operations:
         *,
         mailbox: Optional[str] = None,
         status: Optional[Literal["received", "routing", "routed", "no_match", "gone", "waiting", "dead"]] = None,
-        kind: Optional[Literal["bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"]] = None,
+        kind: Optional[Literal["bounce", "delay", "success", "complaint", "pec", "auto_reply", "domain_report", "ordinary"]] = None,
         limit: Optional[int] = None,
         cursor: Optional[str] = None,
     ) -> types.InboundList:
@@ -789,8 +908,8 @@ class Operations:
 
         `mailbox`: Only those of this mailbox. `status`: Only those with this status: `received`, `routing`,
         `routed`, `no_match`, `gone`, `waiting` or `dead`. `kind`: Only those of this kind: `bounce`, `delay`,
-        `success`, `complaint`, `pec`, `auto_reply` or `ordinary`. `limit`: How many, 1 to 500; 50 when absent.
-        `cursor`: Where to continue: the `next_cursor` of the previous page.
+        `success`, `complaint`, `pec`, `auto_reply`, `domain_report` or `ordinary`. `limit`: How many, 1 to 500;
+        50 when absent. `cursor`: Where to continue: the `next_cursor` of the previous page.
         """
         answered: types.InboundList = self._call(
             "GET",
@@ -805,7 +924,7 @@ class Operations:
         *,
         mailbox: Optional[str] = None,
         status: Optional[Literal["received", "routing", "routed", "no_match", "gone", "waiting", "dead"]] = None,
-        kind: Optional[Literal["bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"]] = None,
+        kind: Optional[Literal["bounce", "delay", "success", "complaint", "pec", "auto_reply", "domain_report", "ordinary"]] = None,
         limit: Optional[int] = None,
     ) -> Iterator[types.InboundSummary]:
         """Everything that `list_inbound` lists, fetched page by page; `limit` is the size of a page."""
@@ -994,6 +1113,7 @@ class Operations:
         recipient: Optional[str] = None,
         subject: Optional[str] = None,
         tag: Optional[str] = None,
+        metadata: Optional[str] = None,
         request_id: Optional[str] = None,
         provider_message_id: Optional[str] = None,
         error_code: Optional[str] = None,
@@ -1006,28 +1126,31 @@ class Operations:
         """List messages (`GET /v1/messages`).
 
         Newest first. A message must match every filter. Unknown parameters are refused. A page examines some
-        thousands of messages at most: as long as there is a `next_cursor`, continue with it, even after a page
-        with fewer messages than requested, or none.
+        thousands of messages at most, or the texts of about a million: as long as there is a `next_cursor`,
+        continue with it, even after a page with fewer messages than requested, or none. `searched_since` then
+        says how far back the search went.
 
         `q`: One text for every search: an address or part of one, `@domain`, an id or uid, `<Message-ID>`, a
-        failure code, words of the subject, or `tag:`, `subject:`, `to:`, `id:`, `external:`, `code:`, `status:`,
-        `outcome:`, `account:`, `batch:` before a value. Nothing is refused; `understood` says how it was
-        interpreted. `status`: Only those in this state. `outcome`: Only those with a recipient that has this
-        outcome. `held_by`: Only those that this blocks now: `any`, `tenant`, `batch:CODE`, `account:ID`,
+        failure code, an `external_id`, `key=value` of the metadata, `#tag`, words of the subject, or `tag:`,
+        `subject:`, `to:`, `id:`, `external:`, `metadata:`, `code:`, `status:`, `outcome:`, `account:`, `batch:`
+        before a value. Quotes hold words together: `subject:"your order"`. Nothing is refused; `understood` says
+        how it was interpreted. `status`: Only those in this state. `outcome`: Only those with a recipient that
+        has this outcome. `held_by`: Only those that this blocks now: `any`, `tenant`, `batch:CODE`, `account:ID`,
         `limit:ID`, `circuit:ID`, or `doubt` for those that wait for your decision. `waiting`: Only those that
         wait to be sent. `account`: Only those of this account. `batch`: Only those of this batch. `recipient`:
         Only those to this address. `subject`: Only those whose subject contains this, in any case. `tag`: Only
-        those with this label. `request_id`: Only those that came with this request. `provider_message_id`: Only
-        the message with this id of the relay. `error_code`: Only those whose latest failure has this code, such
-        as `smtp_550`. `since`: Accepted at or after this time. `until`: Accepted before this time. `count`:
-        Whether to count all matching messages, up to 100,000. `limit`: How many, 1 to 500; 50 when absent.
-        `cursor`: Where to continue: the `next_cursor` of the previous page.
+        those with this label. `metadata`: Only those with this field in their metadata, as `key=value`.
+        `request_id`: Only those that came with this request. `provider_message_id`: Only the message with this id
+        of the relay. `error_code`: Only those whose latest failure has this code, such as `smtp_550`. `since`:
+        Accepted at or after this time. `until`: Accepted before this time. `count`: Whether to count all matching
+        messages, up to 100,000. `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to continue: the
+        `next_cursor` of the previous page.
         """
         answered: types.MessageList = self._call(
             "GET",
             "/v1/messages",
             answer="json",
-            query={"q": q, "status": status, "outcome": outcome, "held_by": held_by, "waiting": waiting, "account": account, "batch": batch, "recipient": recipient, "subject": subject, "tag": tag, "request_id": request_id, "provider_message_id": provider_message_id, "error_code": error_code, "since": since, "until": until, "count": count, "limit": limit, "cursor": cursor},
+            query={"q": q, "status": status, "outcome": outcome, "held_by": held_by, "waiting": waiting, "account": account, "batch": batch, "recipient": recipient, "subject": subject, "tag": tag, "metadata": metadata, "request_id": request_id, "provider_message_id": provider_message_id, "error_code": error_code, "since": since, "until": until, "count": count, "limit": limit, "cursor": cursor},
         )
         return answered
 
@@ -1044,6 +1167,7 @@ class Operations:
         recipient: Optional[str] = None,
         subject: Optional[str] = None,
         tag: Optional[str] = None,
+        metadata: Optional[str] = None,
         request_id: Optional[str] = None,
         provider_message_id: Optional[str] = None,
         error_code: Optional[str] = None,
@@ -1053,7 +1177,7 @@ class Operations:
         limit: Optional[int] = None,
     ) -> Iterator[types.MessageSummary]:
         """Everything that `list_messages` lists, fetched page by page; `limit` is the size of a page."""
-        return self._each("/v1/messages", {"q": q, "status": status, "outcome": outcome, "held_by": held_by, "waiting": waiting, "account": account, "batch": batch, "recipient": recipient, "subject": subject, "tag": tag, "request_id": request_id, "provider_message_id": provider_message_id, "error_code": error_code, "since": since, "until": until, "count": count, "limit": limit})
+        return self._each("/v1/messages", {"q": q, "status": status, "outcome": outcome, "held_by": held_by, "waiting": waiting, "account": account, "batch": batch, "recipient": recipient, "subject": subject, "tag": tag, "metadata": metadata, "request_id": request_id, "provider_message_id": provider_message_id, "error_code": error_code, "since": since, "until": until, "count": count, "limit": limit})
 
     def send_message(
         self,
@@ -1127,6 +1251,7 @@ class Operations:
         priority: Optional[Literal["0", "1", "2", "3", "immediate", "high", "normal", "low"]] = None,
         send_at: Optional[str] = None,
         expires_at: Optional[str] = None,
+        dsn: Optional[str] = None,
         on_doubt: Optional[Literal["resend", "hold"]] = None,
         tag: Optional[List[str]] = None,
         sensitive: Optional[bool] = None,
@@ -1141,7 +1266,8 @@ class Operations:
         `id`: Your own id of the message, unique in your tenant. `account`: The account that sends it. `from`: The
         envelope sender, instead of the mail's. `to`: An envelope recipient, instead of the mail's; may be
         repeated. `batch`: The batch it belongs to. `priority`: 0 to 3, or immediate, high, normal, low.
-        `send_at`: Not before this time. `expires_at`: Not after this time. `on_doubt`: `resend` or `hold` if the
+        `send_at`: Not before this time. `expires_at`: Not after this time. `dsn`: The reports to ask relays for,
+        as parameters of SMTP (RFC 3461): `NOTIFY=SUCCESS,FAILURE RET=HDRS`. `on_doubt`: `resend` or `hold` if the
         relay's final answer is lost. `tag`: A label; may be repeated. `sensitive`: Hide the content from every
         reader, and remove it once the mail is sent. `dry_run`: Only check; store nothing. `idempotency_key`:
         Identifies this request, so that a repeat is recognised.
@@ -1150,7 +1276,7 @@ class Operations:
             "POST",
             "/v1/messages/raw",
             answer="json",
-            query={"id": id, "account": account, "from": from_, "to": to, "batch": batch, "priority": priority, "send_at": send_at, "expires_at": expires_at, "on_doubt": on_doubt, "tag": tag, "sensitive": sensitive, "dry_run": dry_run},
+            query={"id": id, "account": account, "from": from_, "to": to, "batch": batch, "priority": priority, "send_at": send_at, "expires_at": expires_at, "dsn": dsn, "on_doubt": on_doubt, "tag": tag, "sensitive": sensitive, "dry_run": dry_run},
             headers={"Idempotency-Key": idempotency_key},
             body=body,
             body_type="message/rfc822",
@@ -1460,8 +1586,8 @@ class Operations:
     def change_recipient(self, id: str, body: types.RecipientRequest) -> types.KnownRecipient:
         """Change a recipient (`PATCH /v1/recipients/{id}`).
 
-        Changes the given fields; `null` removes external id, name or personal number. With `version`, the change
-        is made only if the recipient still has that version; 409 otherwise.
+        Changes the given fields; `null` removes external id, name, language or personal number. With `version`,
+        the change is made only if the recipient still has that version; 409 otherwise.
         """
         answered: types.KnownRecipient = self._call(
             "PATCH",
@@ -1805,6 +1931,31 @@ class Operations:
         """
         self._call("DELETE", f"/v1/streams/{_segment(id)}", answer="nothing")
 
+    def get_stream_statistics(
+        self,
+        id: str,
+        *,
+        by: Optional[str] = None,
+        since: Optional[str] = None,
+        until: Optional[str] = None,
+    ) -> types.StreamStatistics:
+        """Show stream statistics (`GET /v1/streams/{id}/statistics`).
+
+        Counts and rates of a stream by hour or day, including messages that were removed since. An event counts
+        in the hour in which it happened.
+
+        `by`: `hour` (default) or `day`, in UTC. `since`: From the hour or day that contains this time; when
+        absent, one day back by hour, 30 days back by day. `until`: Before this time; now when absent. At most 31
+        days by hour, 366 by day.
+        """
+        answered: types.StreamStatistics = self._call(
+            "GET",
+            f"/v1/streams/{_segment(id)}/statistics",
+            answer="json",
+            query={"by": by, "since": since, "until": until},
+        )
+        return answered
+
     def list_suppressions(
         self,
         *,
@@ -1986,14 +2137,39 @@ class Operations:
     def preview_template(self, name: str, body: types.PreviewRequest) -> types.Preview:
         """Preview a template (`POST /v1/templates/{name}/preview`).
 
-        Renders it with `variables`, or with its `sample` if none are given. `warnings` lists why such a message
-        would be refused; a missing variable is 422 and named.
+        Renders it with `variables`, or with its `sample` if none are given, in the language that a message with
+        this `locale` would get. `warnings` lists why such a message would be refused; a missing variable is 422
+        and named.
         """
         answered: types.Preview = self._call(
             "POST",
             f"/v1/templates/{_segment(name)}/preview",
             answer="json",
             body=body,
+        )
+        return answered
+
+    def send_template_test(
+        self,
+        name: str,
+        body: types.TemplateTestRequest,
+        *,
+        idempotency_key: Optional[str] = None,
+    ) -> types.Receipt:
+        """Send a test of a template (`POST /v1/templates/{name}/test`).
+
+        One mail to the addresses in `to` and nobody else, rendered with `variables`, or with the template's
+        `sample` if none are given. Its subject begins with `[Test]`, and it has the tag `test`.
+
+        `idempotency_key`: Identifies this request, so that a repeat is recognised.
+        """
+        answered: types.Receipt = self._call(
+            "POST",
+            f"/v1/templates/{_segment(name)}/test",
+            answer="json",
+            headers={"Idempotency-Key": idempotency_key},
+            body=body,
+            keyed=True,
         )
         return answered
 

@@ -10,7 +10,7 @@ Account = TypedDict(
     {
         "id": "str",
         "tenant": "str",
-        "kind": 'Literal["smtp", "ses", "sendgrid", "mailgun", "postmark", "resend", "graph", "gmail", "http", "sandbox"]',
+        "kind": 'Literal["smtp", "lmtp", "ses", "sendgrid", "mailgun", "postmark", "resend", "graph", "gmail", "http", "sandbox"]',
         "host": "NotRequired[Optional[str]]",
         "port": "NotRequired[Optional[int]]",
         "tls": 'Literal["starttls", "implicit", "none", "opportunistic"]',
@@ -33,6 +33,10 @@ Account = TypedDict(
         "fallback": "NotRequired[Optional[str]]",
         "pec": "bool",
         "on_doubt": 'NotRequired[Optional[Literal["resend", "hold"]]]',
+        "proxy": "NotRequired[Optional[str]]",
+        "proxy_password_set": "bool",
+        "source_address": "NotRequired[Optional[str]]",
+        "dsn": "NotRequired[Optional[str]]",
         "limits": "Limits",
         "warm_up": "NotRequired[Optional[WarmUp]]",
         "destinations": "Dict[str, DestinationLimit]",
@@ -60,7 +64,7 @@ AccountRequest = TypedDict(
     "AccountRequest",
     {
         "id": "NotRequired[Optional[str]]",
-        "kind": 'NotRequired[Literal["smtp", "ses", "sendgrid", "mailgun", "postmark", "resend", "graph", "gmail", "http", "sandbox"]]',
+        "kind": 'NotRequired[Literal["smtp", "lmtp", "ses", "sendgrid", "mailgun", "postmark", "resend", "graph", "gmail", "http", "sandbox"]]',
         "host": "NotRequired[Optional[str]]",
         "port": "NotRequired[Optional[int]]",
         "tls": 'NotRequired[Optional[Literal["starttls", "implicit", "none", "opportunistic"]]]',
@@ -83,6 +87,10 @@ AccountRequest = TypedDict(
         "fallback": "NotRequired[Optional[str]]",
         "pec": "NotRequired[Optional[bool]]",
         "on_doubt": 'NotRequired[Optional[Literal["resend", "hold"]]]',
+        "proxy": "NotRequired[Optional[str]]",
+        "proxy_password": "NotRequired[Optional[str]]",
+        "source_address": "NotRequired[Optional[str]]",
+        "dsn": "NotRequired[Optional[str]]",
         "limits": "NotRequired[Optional[LimitsRequest]]",
         "warm_up": "NotRequired[Optional[WarmUpRequest]]",
         "destinations": "NotRequired[Optional[Dict[str, DestinationRequest]]]",
@@ -92,6 +100,7 @@ AccountRequest = TypedDict(
         "password_set": "NotRequired[bool]",
         "secret_access_key_set": "NotRequired[bool]",
         "api_key_set": "NotRequired[bool]",
+        "proxy_password_set": "NotRequired[bool]",
         "suspended": "NotRequired[bool]",
         "circuit": "NotRequired[Optional[Circuit]]",
         "used": "NotRequired[Optional[Used]]",
@@ -140,6 +149,55 @@ AlternativeRequest = TypedDict(
     },
 )
 """An alternative form of the content."""
+
+Archive = TypedDict(
+    "Archive",
+    {
+        "to": "NotRequired[Optional[str]]",
+        "from": "NotRequired[Optional[str]]",
+        "storage": "bool",
+        "encrypt": "bool",
+        "days": "NotRequired[Optional[int]]",
+    },
+)
+"""Where copies of what was sent go."""
+
+ArchiveRequest = TypedDict(
+    "ArchiveRequest",
+    {
+        "to": "NotRequired[Optional[str]]",
+        "from": "NotRequired[Optional[str]]",
+        "storage": "NotRequired[Optional[bool]]",
+        "encrypt": "NotRequired[Optional[bool]]",
+        "days": "NotRequired[Optional[int]]",
+    },
+)
+"""Where copies of what was sent go: an address, storage, or both."""
+
+ArchivedCopy = TypedDict(
+    "ArchivedCopy",
+    {
+        "id": "str",
+        "object": "str",
+        "size": "int",
+        "sha256": "str",
+        "encrypted": "bool",
+        "archived_at": "str",
+        "expires_at": "NotRequired[Optional[str]]",
+    },
+)
+"""A stored copy of a sent message."""
+
+ArchivedCopyList = TypedDict(
+    "ArchivedCopyList",
+    {
+        "waiting": "NotRequired[Optional[int]]",
+        "waiting_since": "NotRequired[Optional[str]]",
+        "data": "List[ArchivedCopy]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""Stored copies."""
 
 Attachment = TypedDict(
     "Attachment",
@@ -479,6 +537,8 @@ Delivery = TypedDict(
     "Delivery",
     {
         "message": "str",
+        "id": "NotRequired[Optional[str]]",
+        "subject": "NotRequired[Optional[str]]",
         "sequence": "int",
         "event": "str",
         "status": 'Literal["pending", "calling", "waiting", "acknowledged", "dead"]',
@@ -527,6 +587,40 @@ Dialogue = TypedDict(
 )
 """What both sides said in the last attempt that failed."""
 
+DmarcSource = TypedDict(
+    "DmarcSource",
+    {
+        "address": "NotRequired[Optional[str]]",
+        "is_known": "bool",
+        "total": "int",
+        "passed": "int",
+        "dkim_passed": "int",
+        "spf_passed": "int",
+        "held_back": "int",
+        "first_day": "str",
+        "last_day": "str",
+    },
+)
+"""An address that sent mail in the domain's name."""
+
+DmarcSummary = TypedDict(
+    "DmarcSummary",
+    {
+        "total": "int",
+        "passed": "int",
+        "failed": "int",
+        "dkim_passed": "int",
+        "spf_passed": "int",
+        "quarantined": "int",
+        "rejected": "int",
+        "unproven": "int",
+        "days": "List[DomainReportDay]",
+        "sources": "List[DmarcSource]",
+        "has_more_sources": "bool",
+    },
+)
+"""What DMARC reports count."""
+
 DnsFinding = TypedDict(
     "DnsFinding",
     {
@@ -559,6 +653,7 @@ Domain = TypedDict(
         "state": "str",
         "right_since": "NotRequired[Optional[str]]",
         "checked_at": "NotRequired[Optional[str]]",
+        "reported_at": "NotRequired[Optional[str]]",
         "findings": "List[DnsFinding]",
     },
 )
@@ -572,6 +667,55 @@ DomainList = TypedDict(
     },
 )
 """A tenant's domains."""
+
+DomainReport = TypedDict(
+    "DomainReport",
+    {
+        "kind": 'Literal["dmarc", "tls"]',
+        "organisation": "str",
+        "report_id": "str",
+        "sender": "NotRequired[Optional[str]]",
+        "authentication": 'Literal["unknown", "passed", "failed"]',
+        "began_at": "str",
+        "ended_at": "str",
+        "policy": "NotRequired[Optional[str]]",
+        "total": "int",
+        "failed": "int",
+        "inbound": "str",
+        "received_at": "str",
+    },
+)
+"""A report about a domain."""
+
+DomainReportDay = TypedDict(
+    "DomainReportDay",
+    {
+        "day": "str",
+        "passed": "int",
+        "failed": "int",
+    },
+)
+"""The messages, or sessions, of one day."""
+
+DomainReportList = TypedDict(
+    "DomainReportList",
+    {
+        "data": "List[DomainReport]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""Reports about a domain."""
+
+DomainReportSummary = TypedDict(
+    "DomainReportSummary",
+    {
+        "domain": "str",
+        "since": "str",
+        "dmarc": "DmarcSummary",
+        "tls": "TlsSummary",
+    },
+)
+"""What the reports about a domain sum up to."""
 
 DomainUnsound = TypedDict(
     "DomainUnsound",
@@ -749,7 +893,7 @@ Inbound = TypedDict(
         "id": "str",
         "mailbox": "str",
         "status": 'Literal["received", "routing", "routed", "no_match", "gone", "waiting", "dead"]',
-        "kind": 'NotRequired[Optional[Literal["bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"]]]',
+        "kind": 'NotRequired[Optional[Literal["bounce", "delay", "success", "complaint", "pec", "auto_reply", "domain_report", "ordinary"]]]',
         "from": "NotRequired[Optional[str]]",
         "to": "NotRequired[Optional[str]]",
         "subject": "NotRequired[Optional[str]]",
@@ -792,7 +936,7 @@ InboundReplayRequest = TypedDict(
     {
         "status": 'Literal["no_match", "dead", "routed"]',
         "mailbox": "NotRequired[Optional[str]]",
-        "kind": 'NotRequired[Optional[Literal["bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"]]]',
+        "kind": 'NotRequired[Optional[Literal["bounce", "delay", "success", "complaint", "pec", "auto_reply", "domain_report", "ordinary"]]]',
         "since": "NotRequired[Optional[str]]",
         "until": "NotRequired[Optional[str]]",
         "settled_before": "NotRequired[Optional[str]]",
@@ -817,7 +961,7 @@ InboundSummary = TypedDict(
         "id": "str",
         "mailbox": "str",
         "status": 'Literal["received", "routing", "routed", "no_match", "gone", "waiting", "dead"]',
-        "kind": 'NotRequired[Optional[Literal["bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"]]]',
+        "kind": 'NotRequired[Optional[Literal["bounce", "delay", "success", "complaint", "pec", "auto_reply", "domain_report", "ordinary"]]]',
         "from": "NotRequired[Optional[str]]",
         "to": "NotRequired[Optional[str]]",
         "subject": "NotRequired[Optional[str]]",
@@ -903,6 +1047,7 @@ KnownRecipient = TypedDict(
         "name": "NotRequired[Optional[str]]",
         "address": "str",
         "address_unicode": "NotRequired[Optional[str]]",
+        "locale": "NotRequired[Optional[str]]",
         "personal_number": "NotRequired[Optional[str]]",
         "version": "int",
         "created_at": "str",
@@ -1004,7 +1149,7 @@ Mailbox = TypedDict(
         "token_set": "bool",
         "oauth": "NotRequired[Optional[OAuth]]",
         "folder": "str",
-        "roles": 'List[Literal["forward", "bounces", "pec", "events"]]',
+        "roles": 'List[Literal["forward", "bounces", "pec", "events", "domain_reports"]]',
         "active": "bool",
         "description": "NotRequired[Optional[str]]",
         "poll_seconds": "int",
@@ -1063,8 +1208,8 @@ MailboxRequest = TypedDict(
         "oauth": "NotRequired[Optional[OAuthRequest]]",
         "auth": 'NotRequired[Optional[Literal["password", "xoauth2"]]]',
         "folder": "NotRequired[Optional[str]]",
-        "roles": 'NotRequired[Optional[Union[Literal["forward", "bounces", "pec", "events"], List[Literal["forward", "bounces", "pec", "events"]]]]]',
-        "role": 'NotRequired[Optional[Union[Literal["forward", "bounces", "pec", "events"], List[Literal["forward", "bounces", "pec", "events"]]]]]',
+        "roles": 'NotRequired[Optional[Union[Literal["forward", "bounces", "pec", "events", "domain_reports"], List[Literal["forward", "bounces", "pec", "events", "domain_reports"]]]]]',
+        "role": 'NotRequired[Optional[Union[Literal["forward", "bounces", "pec", "events", "domain_reports"], List[Literal["forward", "bounces", "pec", "events", "domain_reports"]]]]]',
         "active": "NotRequired[Optional[bool]]",
         "description": "NotRequired[Optional[str]]",
         "poll_seconds": "NotRequired[Optional[int]]",
@@ -1178,6 +1323,7 @@ MessageList = TypedDict(
     {
         "data": "List[MessageSummary]",
         "next_cursor": "NotRequired[Optional[str]]",
+        "searched_since": "NotRequired[Optional[str]]",
         "count": "NotRequired[Optional[MessageCount]]",
         "understood": "NotRequired[Optional[List[UnderstoodTerm]]]",
     },
@@ -1203,6 +1349,8 @@ MessageRequest = TypedDict(
         "headers": "NotRequired[Optional[Dict[str, str]]]",
         "attachments": "NotRequired[Optional[List[Attachment]]]",
         "template": "NotRequired[Optional[TemplateUse]]",
+        "locale": "NotRequired[Optional[str]]",
+        "inline_css": "NotRequired[Optional[bool]]",
         "recipient": "NotRequired[Optional[RecipientUse]]",
         "unsubscribe": "NotRequired[Optional[Unsubscribe]]",
         "auto_submitted": "NotRequired[Optional[bool]]",
@@ -1215,8 +1363,10 @@ MessageRequest = TypedDict(
         "tags": "NotRequired[Optional[List[str]]]",
         "metadata": "NotRequired[Optional[Dict[str, Any]]]",
         "on_doubt": 'NotRequired[Optional[Literal["resend", "hold"]]]',
+        "dsn": "NotRequired[Optional[str]]",
         "collapse_key": "NotRequired[Optional[str]]",
         "external_id": "NotRequired[Optional[str]]",
+        "traceparent": "NotRequired[Optional[str]]",
     },
 )
 """A mail to send. Unknown fields are refused."""
@@ -1490,7 +1640,9 @@ PecReceiptList = TypedDict(
 Preview = TypedDict(
     "Preview",
     {
+        "name": "NotRequired[Optional[str]]",
         "version": "NotRequired[Optional[int]]",
+        "locale": "NotRequired[Optional[str]]",
         "subject": "str",
         "html": "NotRequired[Optional[str]]",
         "text": "NotRequired[Optional[str]]",
@@ -1504,6 +1656,7 @@ PreviewRequest = TypedDict(
     {
         "variables": "NotRequired[Optional[Dict[str, Any]]]",
         "version": "NotRequired[Optional[int]]",
+        "locale": "NotRequired[Optional[str]]",
     },
 )
 """The values to render with. Unknown fields are refused."""
@@ -1625,6 +1778,7 @@ RecipientRequest = TypedDict(
         "name": "NotRequired[Optional[str]]",
         "address": "NotRequired[str]",
         "email": "NotRequired[str]",
+        "locale": "NotRequired[Optional[str]]",
         "personal_number": "NotRequired[Optional[str]]",
         "version": "NotRequired[Optional[int]]",
         "id": "NotRequired[str]",
@@ -2124,10 +2278,13 @@ SourcePreviewRequest = TypedDict(
     "SourcePreviewRequest",
     {
         "name": "NotRequired[Optional[str]]",
+        "locale": "NotRequired[Optional[str]]",
         "subject": "NotRequired[Optional[str]]",
         "html": "NotRequired[Optional[str]]",
         "text": "NotRequired[Optional[str]]",
         "mjml": "NotRequired[Optional[str]]",
+        "layout": "NotRequired[Optional[str]]",
+        "inline_css": "NotRequired[Optional[bool]]",
         "description": "NotRequired[Optional[str]]",
         "sample": "NotRequired[Optional[Dict[str, Any]]]",
         "variables": "NotRequired[Optional[Dict[str, Any]]]",
@@ -2214,6 +2371,35 @@ StreamRequest = TypedDict(
 )
 """A stream to create or change. Unknown fields are refused."""
 
+StreamStatistics = TypedDict(
+    "StreamStatistics",
+    {
+        "total": "StreamStatisticsRow",
+        "data": "List[StreamStatisticsRow]",
+    },
+)
+"""The counts of a stream's mail, and the rates."""
+
+StreamStatisticsRow = TypedDict(
+    "StreamStatisticsRow",
+    {
+        "at": "NotRequired[Optional[str]]",
+        "accepted": "int",
+        "sent": "int",
+        "failed": "int",
+        "suppressed": "int",
+        "delivered": "int",
+        "bounced": "int",
+        "complained": "int",
+        "unsubscribed": "int",
+        "resubscribed": "int",
+        "complaint_rate": "NotRequired[Optional[float]]",
+        "bounce_rate": "NotRequired[Optional[float]]",
+        "unsubscribe_rate": "NotRequired[Optional[float]]",
+    },
+)
+"""The counts of a stream's mail in one period, or in all of them."""
+
 SubscriberBehind = TypedDict(
     "SubscriberBehind",
     {
@@ -2276,11 +2462,14 @@ Template = TypedDict(
     "Template",
     {
         "name": "str",
+        "locale": "NotRequired[Optional[str]]",
         "version": "int",
         "subject": "str",
         "html": "NotRequired[Optional[str]]",
         "text": "NotRequired[Optional[str]]",
         "mjml": "NotRequired[Optional[str]]",
+        "layout": "NotRequired[Optional[str]]",
+        "inline_css": "bool",
         "description": "NotRequired[Optional[str]]",
         "sample": "NotRequired[Optional[Dict[str, Any]]]",
         "created_at": "str",
@@ -2301,10 +2490,13 @@ TemplateRequest = TypedDict(
     "TemplateRequest",
     {
         "name": "NotRequired[Optional[str]]",
+        "locale": "NotRequired[Optional[str]]",
         "subject": "NotRequired[Optional[str]]",
         "html": "NotRequired[Optional[str]]",
         "text": "NotRequired[Optional[str]]",
         "mjml": "NotRequired[Optional[str]]",
+        "layout": "NotRequired[Optional[str]]",
+        "inline_css": "NotRequired[Optional[bool]]",
         "description": "NotRequired[Optional[str]]",
         "sample": "NotRequired[Optional[Dict[str, Any]]]",
         "version": "NotRequired[Optional[int]]",
@@ -2317,14 +2509,29 @@ TemplateSummary = TypedDict(
     "TemplateSummary",
     {
         "name": "str",
+        "locale": "NotRequired[Optional[str]]",
         "version": "int",
         "subject": "str",
         "parts": "List[str]",
+        "layout": "NotRequired[Optional[str]]",
         "description": "NotRequired[Optional[str]]",
         "created_at": "str",
     },
 )
 """A template without its sources."""
+
+TemplateTestRequest = TypedDict(
+    "TemplateTestRequest",
+    {
+        "to": "List[str]",
+        "from": "NotRequired[Optional[str]]",
+        "account": "NotRequired[Optional[str]]",
+        "variables": "NotRequired[Optional[Dict[str, Any]]]",
+        "version": "NotRequired[Optional[int]]",
+        "locale": "NotRequired[Optional[str]]",
+    },
+)
+"""Where a test of a template goes. Unknown fields are refused."""
 
 TemplateUse = TypedDict(
     "TemplateUse",
@@ -2366,6 +2573,8 @@ Tenant = TypedDict(
         "virus_policy": 'Literal["open", "closed", "off"]',
         "daily_quota": "DailyQuota",
         "guard_content": "bool",
+        "archive": "NotRequired[Optional[Archive]]",
+        "locale": "NotRequired[Optional[str]]",
         "version": "int",
         "created_at": "str",
         "updated_at": "str",
@@ -2410,6 +2619,8 @@ TenantRequest = TypedDict(
         "virus_policy": 'NotRequired[Optional[Literal["open", "closed", "off"]]]',
         "daily_quota": "NotRequired[Optional[DailyQuotaRequest]]",
         "guard_content": "NotRequired[Optional[bool]]",
+        "archive": "NotRequired[Optional[ArchiveRequest]]",
+        "locale": "NotRequired[Optional[str]]",
         "version": "NotRequired[Optional[int]]",
         "suspended": "NotRequired[bool]",
         "suspended_since": "NotRequired[Optional[str]]",
@@ -2428,6 +2639,29 @@ TimeInQueue = TypedDict(
     },
 )
 """Percentiles."""
+
+TlsFailure = TypedDict(
+    "TlsFailure",
+    {
+        "type": 'Literal["starttls-not-supported", "certificate-host-mismatch", "certificate-expired", "certificate-not-trusted", "validation-failure", "tlsa-invalid", "dnssec-invalid", "dane-required", "sts-policy-fetch-error", "sts-policy-invalid", "sts-webpki-invalid", "other"]',
+        "server": "NotRequired[Optional[str]]",
+        "total": "int",
+        "first_day": "str",
+        "last_day": "str",
+    },
+)
+"""Sessions that failed in one way."""
+
+TlsSummary = TypedDict(
+    "TlsSummary",
+    {
+        "total": "int",
+        "failed": "int",
+        "days": "List[DomainReportDay]",
+        "failures": "List[TlsFailure]",
+    },
+)
+"""What TLS reports count."""
 
 TrialRequest = TypedDict(
     "TrialRequest",
@@ -2634,7 +2868,7 @@ Webhook = TypedDict(
         "kind": 'Literal["webhook", "callback", "sync"]',
         "url": "NotRequired[Optional[str]]",
         "form": "NotRequired[Optional[str]]",
-        "events": 'List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "email.unsubscribed", "email.resubscribed", "email.replied", "email.opened", "email.clicked", "*"]]',
+        "events": 'List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "email.unsubscribed", "email.resubscribed", "email.replied", "email.opened", "email.clicked", "suppression.created", "suppression.deleted", "*"]]',
         "description": "NotRequired[Optional[str]]",
         "active": "bool",
         "disabled_reason": "NotRequired[Optional[str]]",
@@ -2659,7 +2893,7 @@ WebhookRequest = TypedDict(
     "WebhookRequest",
     {
         "url": "NotRequired[Optional[str]]",
-        "events": 'NotRequired[Optional[List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "email.unsubscribed", "email.resubscribed", "email.replied", "email.opened", "email.clicked", "*"]]]]',
+        "events": 'NotRequired[Optional[List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "email.unsubscribed", "email.resubscribed", "email.replied", "email.opened", "email.clicked", "suppression.created", "suppression.deleted", "*"]]]]',
         "form": "NotRequired[Optional[str]]",
         "description": "NotRequired[Optional[str]]",
         "active": "NotRequired[Optional[bool]]",
@@ -2692,7 +2926,7 @@ WebhookWithSecret = TypedDict(
         "kind": 'Literal["webhook", "callback", "sync"]',
         "url": "NotRequired[Optional[str]]",
         "form": "NotRequired[Optional[str]]",
-        "events": 'List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "email.unsubscribed", "email.resubscribed", "email.replied", "email.opened", "email.clicked", "*"]]',
+        "events": 'List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "email.unsubscribed", "email.resubscribed", "email.replied", "email.opened", "email.clicked", "suppression.created", "suppression.deleted", "*"]]',
         "description": "NotRequired[Optional[str]]",
         "active": "bool",
         "disabled_reason": "NotRequired[Optional[str]]",

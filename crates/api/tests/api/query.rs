@@ -12,8 +12,9 @@ fn filled(path: &str) -> String {
     let path = path
         .replace("{address}", "nobody@example.net")
         .replace("{pattern}", "nobody@example.net")
+        .replace("{domain}", "nobody.example")
         .replace("/v1/inbound/{id}", &format!("/v1/inbound/{uid}"));
-    let names = ["{id}", "{code}", "{name}", "{domain}", "{selector}", "{key_id}", "{token}"];
+    let names = ["{id}", "{code}", "{name}", "{selector}", "{key_id}", "{token}"];
     names.iter().fold(path, |path, name| path.replace(name, "nobody"))
 }
 

@@ -31,7 +31,7 @@ pub enum StreamsCommand {
     /// Show one stream
     Show(StreamRef),
     /// Show a stream's mail by hour or day, with the rates of complaints and of readers who left
-    Statistics(StreamStatisticsArgs),
+    History(StreamHistoryArgs),
     /// Create a stream
     #[command(alias = "add")]
     Create(StreamArgs),
@@ -49,7 +49,7 @@ pub struct StreamRef {
 }
 
 #[derive(Args, Debug)]
-pub struct StreamStatisticsArgs {
+pub struct StreamHistoryArgs {
     /// The stream's id
     id: String,
     /// By hour or by day, in UTC
@@ -91,7 +91,7 @@ pub async fn run(context: &CommandContext, command: StreamsCommand) -> Result<()
         StreamsCommand::Show(StreamRef { id }) => {
             output.show(&client.get(&["v1", "streams", &id], &[]).await?, render)
         }
-        StreamsCommand::Statistics(args) => {
+        StreamsCommand::History(args) => {
             let times = [("since", args.since), ("until", args.until)];
             let times = times.into_iter().filter_map(|(name, time)| Some((name, time?)));
             let query: Vec<_> = [("by", args.by)].into_iter().chain(times).collect();

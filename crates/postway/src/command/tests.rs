@@ -160,7 +160,7 @@ fn the_documented_forms_parse() {
         "postway hooks rotate sg",
         "postway hooks events sg --status unmatched",
         "postway hooks delete sg",
-        "postway streams statistics newsletter --by hour --since 2026-11-01T00:00:00Z",
+        "postway streams history newsletter --by hour --since 2026-11-01T00:00:00Z",
         "postway streams list",
         "postway streams create newsletter --name Weekly --unsubscribe true --mailto leave@example.com",
         "postway streams update newsletter --unsubscribe false",

@@ -271,7 +271,6 @@ mod tests {
             ("order=", "metadata", "order="),
             ("2+2=4", "text", "2+2=4"),
             ("=4", "text", "=4"),
-            ("meta:a b=4", "text", "meta:a b=4"),
             ("metadata:\"full name=Ada L\"", "metadata", "full name=Ada L"),
             ("#receipt", "tag", "receipt"),
             ("#", "text", "#"),
