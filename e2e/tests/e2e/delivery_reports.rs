@@ -9,6 +9,8 @@ use postway_testkit::{
 use serde_json::{Value, json};
 
 const DOMAIN: &str = "reports.test";
+/// Mail to it is delivered. Mail to any other address of the domain is an alias for it, and Postfix reports such
+/// mail as expanded.
 const MAILBOX: &str = "catch-all@reports.test";
 
 /// A relay that delivers what is for one domain, and hands on the rest to a server without DSN.
@@ -49,7 +51,7 @@ async fn a_mail_is_delivered_where_the_relay_reports_it_and_not_where_it_was_han
     let relay = DeliveringRelay::make().await;
     let gateway = relay.gateway(json!({"dsn": "NOTIFY=SUCCESS,FAILURE RET=HDRS"})).await?;
     gateway.patch("/v1/tenants/default", json!({"bounce_domain": DOMAIN})).await?;
-    gateway.send(mail("here", "ada@reports.test")).await?;
+    gateway.send(mail("here", MAILBOX)).await?;
     let message =
         gateway.wait_until("here", "delivered", |message| events_of(message, "delivered") > 0).await?;
     assert_eq!((text(&message, "status"), text(&message, "outcome")), ("sent", "delivered"), "{message:#}");
@@ -74,7 +76,7 @@ async fn a_message_asks_for_itself_and_its_report_is_found_by_its_uid() -> anyho
     let relay = DeliveringRelay::make().await;
     let gateway = relay.gateway(json!({"return_path": format!("back@{DOMAIN}")})).await?;
     let asks = json!({"dsn": "NOTIFY=SUCCESS RET=HDRS"});
-    gateway.send(mail_with("asks", "ada@reports.test", asks)).await?;
+    gateway.send(mail_with("asks", MAILBOX, asks)).await?;
     let message =
         gateway.wait_until("asks", "delivered", |message| events_of(message, "delivered") > 0).await?;
     assert_eq!(text(&event(&message, "delivered")["data"], "proof"), "postway_id", "{message:#}");

@@ -79,7 +79,8 @@ async fn filled() -> anyhow::Result<(Gateway, SmtpSink, Receiver)> {
     }
     gateway
         .send(json!({"id": "order-17", "from": "Shop <shop@example.com>", "to": "ada@example.net",
-            "template": {"name": "welcome", "variables": {"name": "Ada"}}, "external_id": "crm 4711", "tags": ["welcome"],
+            "account": "relay", "template": {"name": "welcome", "variables": {"name": "Ada"}}, "external_id": "crm 4711",
+            "tags": ["welcome"],
             "metadata": {"order": "A-17", "deep": {"x": 1}}}))
         .await?;
     let mail = json!({"id": "captured", "from": "shop@example.com", "to": "bob@example.net", "account": "sandbox",

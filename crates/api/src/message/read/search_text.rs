@@ -99,7 +99,8 @@ impl ParsedSearch {
         } else if let Some(domain) = word.strip_prefix('@').and_then(domain_of) {
             self.term("domain", &domain);
             self.filter.domain = Some(domain);
-        } else if let Ok(address) = word.parse::<EmailAddress>() {
+        // A domain without a dot is rather the beginning of one: such a text is part of an address.
+        } else if let Some(address) = word.parse::<EmailAddress>().ok().filter(|_| has_dotted_domain(word)) {
             self.term("recipient", address.as_ref());
             self.filter.recipient = Some(address.to_string());
         } else if is_code(word) {
@@ -236,6 +237,10 @@ fn is_code(word: &str) -> bool {
     is_plain && BEGINNINGS.iter().any(|begin| word.starts_with(begin) && word.len() > begin.len())
 }
 
+fn has_dotted_domain(address: &str) -> bool {
+    address.rsplit_once('@').is_some_and(|(_, domain)| domain.contains('.'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,6 +256,7 @@ mod tests {
             ("ada@example.net", "recipient", "ada@example.net"),
             ("@gmail.com", "domain", "gmail.com"),
             ("ada@", "text", "ada@"),
+            ("da@exam", "text", "da@exam"),
             ("ada", "text", "ada"),
             ("Your order 17", "text", "Your order 17"),
             ("smtp_550", "error_code", "smtp_550"),
