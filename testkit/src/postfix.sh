@@ -25,6 +25,7 @@ $to_domain
 default_transport = smtp:[127.0.0.1]:$next_port
 smtpd_recipient_restrictions = permit_mynetworks, reject
 smtp_tls_security_level = none
+lmtp_assume_final = yes
 maillog_file = $folder/queue/mail.log
 maillog_file_prefixes = $folder
 CF

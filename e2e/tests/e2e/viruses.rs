@@ -63,9 +63,14 @@ async fn an_infected_file_is_refused_at_the_door_and_told_of_in_mail_that_comes_
     })
     .await?;
     ensure!(text(&found, "error").contains(EICAR_NAME), "{found:#}");
-    let event = gateway.get("/v1/events?limit=100").await?;
-    let received = event["data"].as_array().into_iter().flatten().find(|one| one["type"] == "email.received");
-    assert_eq!(received.map(|one| text(&one["data"], "infected")), Some(EICAR_NAME), "{event:#}");
+    let received = eventually("the event", async || {
+        let events = gateway.get("/v1/events?limit=100").await?;
+        let received =
+            events["data"].as_array().into_iter().flatten().find(|one| one["type"] == "email.received");
+        Ok(received.cloned())
+    })
+    .await?;
+    assert_eq!(text(&received["data"], "infected"), EICAR_NAME, "{received:#}");
     Ok(())
 }
 

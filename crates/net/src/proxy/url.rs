@@ -20,7 +20,9 @@ impl OutboundProxy {
     pub fn with_password(url: &str, password: Option<&str>) -> Result<Self, ProxyUrlError> {
         let Some(password) = password else { return url.parse() };
         let mut url = Url::parse(url.trim()).map_err(|_| ProxyUrlError("is not a URL"))?;
-        url.set_password(Some(password)).map_err(|()| ProxyUrlError("cannot hold a password"))?;
+        // `Url` encodes all but the sign that begins an encoded octet.
+        let escaped = Zeroizing::new(password.replace('%', "%25"));
+        url.set_password(Some(&escaped)).map_err(|()| ProxyUrlError("cannot hold a password"))?;
         Zeroizing::new(String::from(url)).parse()
     }
 }

@@ -378,8 +378,12 @@ impl SmtpConnection {
         }
         crash_point!("smtp_after_dot");
         let end = self.read_answers((after, deadline), recipients, trail).await;
-        if let DeliveryEnd::NotSent(failure) | DeliveryEnd::InDoubt(failure) = &end {
-            span.fail(failure.code.clone());
+        match &end {
+            DeliveryEnd::Accepted { reply, .. } => span.set("smtp.reply_code", || reply.code),
+            DeliveryEnd::NotSent(failure) | DeliveryEnd::InDoubt(failure) => {
+                span.fail(failure.code.clone());
+            }
+            DeliveryEnd::Captured { .. } | DeliveryEnd::NoRecipients | DeliveryEnd::GateRefused => {}
         }
         end
     }
