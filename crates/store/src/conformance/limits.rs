@@ -215,6 +215,53 @@ pub async fn use_of_times_to_come_counts_for_one_window_only(store: &Shared) {
     assert_eq!(claim(store, limits, 4, at(80_000), 9).await.len(), 3, "not an hour later");
 }
 
+/// One node is away while the others' clock is set forward by an hour, and comes back with the old time: what
+/// it would debit, the others would not count. Nor may it touch what they count.
+pub async fn a_clock_that_missed_a_step_forward_debits_nothing(store: &Shared) {
+    const HOUR_MS: i64 = 3_600_000;
+    let limits = per_minute(3);
+    let rejecting = AccountLimits { behavior: LimitBehavior::Reject, ..limits };
+    accept_many(store, TENANT, ACCOUNT, 0..6).await;
+    store.change(DirectoryChange::ShiftUse(at(30_000), HOUR_MS), None).await.unwrap();
+    assert!(claim(store, limits, 1, at(31_000), 9).await.is_empty());
+    assert!(claim(store, rejecting, 2, at(31_000), 9).await.is_empty(), "nor is anything over the limit");
+    assert_eq!(claim(store, limits, 3, at(31_000 + HOUR_MS), 1).await.len(), 1);
+    assert_eq!(direct(store, DirectoryChange::RedateUse(at(31_000))).await, ChangeResult::Stale);
+    assert_eq!(counts(store, &sample::relay(), &limits, at(31_000 + HOUR_MS)).await, [1]);
+    // It has the word now: the others are gone, and with them their time.
+    assert_eq!(direct(store, DirectoryChange::SetUseBack(at(32_000), 0)).await, ChangeResult::Done);
+    assert_eq!(counts(store, &sample::relay(), &limits, at(32_000)).await, [1]);
+    assert_eq!(claim(store, limits, 4, at(32_000), 9).await.len(), 2);
+}
+
+/// The others' clock is set back by an hour: one that has not heard of it looks at a window in which nobody
+/// counts.
+pub async fn a_clock_that_missed_a_step_back_debits_nothing(store: &Shared) {
+    const HOUR_MS: i64 = 3_600_000;
+    let limits = per_minute(3);
+    accept_many(store, TENANT, ACCOUNT, 0..9).await;
+    assert_eq!(claim(store, limits, 1, at(HOUR_MS), 3).await.len(), 3);
+    store.change(DirectoryChange::SetUseBack(at(1_000), HOUR_MS), None).await.unwrap();
+    assert!(claim(store, limits, 2, at(HOUR_MS + 2_000), 9).await.is_empty(), "it has not heard");
+    assert_eq!(counts(store, &sample::relay(), &limits, at(2_000)).await, [3]);
+    assert_eq!(claim(store, limits, 3, at(80_000), 2).await.len(), 2);
+    // Everybody has heard by now, and that hour comes again.
+    direct(store, DirectoryChange::ForgetUse(at(200_000), 9)).await;
+    assert_eq!(claim(store, limits, 4, at(HOUR_MS + 1_000), 9).await.len(), 3);
+}
+
+/// Its debit went with the clock.
+pub async fn a_permit_from_before_the_clock_was_set_is_not_renewed(store: &Shared) {
+    let limits = per_minute(3);
+    accept_many(store, TENANT, ACCOUNT, 0..3).await;
+    let claimed = claim(store, limits, 1, at(0), 1).await;
+    let permit = claimed[0].permit.clone().unwrap();
+    store.change(DirectoryChange::ShiftUse(at(30_000), 3_600_000), None).await.unwrap();
+    let renewed = direct(store, DirectoryChange::RenewPermit(permit, at(31_000))).await;
+    assert_eq!(renewed, ChangeResult::Stale);
+    assert_eq!(counts(store, &sample::relay(), &limits, at(3_631_000)).await, [1]);
+}
+
 /// Claimers that meet share one limit.
 pub async fn eight_claimers_never_exceed_a_limit(store: &Shared) {
     eight_claimers(&[store.clone(), store.clone()]).await;

@@ -159,6 +159,7 @@ pub(crate) async fn change(
             clock_rollback::pull_preparation(session, *now, *latest, *limit).await?
         }
         DirectoryChange::ShiftUse(now, by_ms) => rate_limit::shift(session, *now, *by_ms).await?,
+        DirectoryChange::SetUseBack(now, by_ms) => rate_limit::set_back(session, *now, *by_ms).await?,
         DirectoryChange::RedateUse(now) => rate_limit::redate(session, *now).await?,
         DirectoryChange::RenewPermit(permit, now) => rate_limit::renew(session, permit, *now).await?,
         DirectoryChange::LeaseQuota(lease) => quotas::lease(session, lease).await?,

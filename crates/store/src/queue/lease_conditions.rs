@@ -63,7 +63,7 @@ impl LeaseConditions {
     /// refused.
     pub fn room(&self, want: &AccountWant) -> u32 {
         // The lanes of a suspended account are closed; an account that stands in has only its own lanes.
-        if !self.gates.may_send(&want.sender()) {
+        if !self.gates.may_send(&want.sender()) || !self.allowances.is_on_time(&want.sender()) {
             return 0;
         }
         match want.limits.behavior {

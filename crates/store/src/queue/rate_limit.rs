@@ -1,12 +1,16 @@
 //! Limits, debited in the transaction that leases: the same for every SQL database.
 //!
 //! A transaction that debits an account locks its lock row first, so that no two transactions, on whichever
-//! node, grant the same permit. Buckets and windows are the domain's ([`postway_domain::limit`]).
+//! node, grant the same permit. Buckets and windows are the domain's ([`postway_domain::limit`]); which clocks
+//! may debit, [`clock_bounds`] says.
+
+mod clock_bounds;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use postway_domain::{AccountLimits, LimitSpan, Time};
 
+pub(crate) use self::clock_bounds::ClockBounds;
 use crate::{
     error::StoreError,
     record::{AccountKey, AccountWant, ChangeResult, LimitUse, MessageChange, SendingPermit},
@@ -19,11 +23,14 @@ const LOCK: SqlText = SqlText::or_mysql(
     "INSERT INTO spent (tenant, account, span, bucket, used) VALUES (?, ?, 0, 0, 1) \
      ON DUPLICATE KEY UPDATE used = used + 1",
 );
+/// The use of one account, and the bounds of clocks.
 const USED: SqlText = SqlText::or_mysql(
     "SELECT span, CAST(SUM(used) AS BIGINT), MIN(bucket) FROM spent WHERE tenant = ? AND account = ? AND used > 0 \
-     AND ((span = 1 AND bucket >= ?) OR (span = 2 AND bucket >= ?) OR (span = 3 AND bucket >= ?)) GROUP BY span",
+     AND ((span = 1 AND bucket >= ?) OR (span = 2 AND bucket >= ?) OR (span = 3 AND bucket >= ?)) GROUP BY span \
+     UNION ALL SELECT span, used, bucket FROM spent WHERE tenant = '' AND account = '' AND span > 3",
     "SELECT span, CAST(SUM(used) AS SIGNED), MIN(bucket) FROM spent WHERE tenant = ? AND account = ? AND used > 0 \
-     AND ((span = 1 AND bucket >= ?) OR (span = 2 AND bucket >= ?) OR (span = 3 AND bucket >= ?)) GROUP BY span",
+     AND ((span = 1 AND bucket >= ?) OR (span = 2 AND bucket >= ?) OR (span = 3 AND bucket >= ?)) GROUP BY span \
+     UNION ALL SELECT span, used, bucket FROM spent WHERE tenant = '' AND account = '' AND span > 3",
 );
 const DEBIT: SqlText = SqlText::or_mysql(
     "INSERT INTO spent (tenant, account, span, bucket, used) VALUES (?, ?, ?, ?, ?) \
@@ -50,14 +57,16 @@ const AHEAD: SqlText = SqlText::or_mysql(
 );
 const DROP_AHEAD: SqlText = SqlText::same("DELETE FROM spent WHERE span = ? AND bucket > ?");
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[SqlText] =
-    &[LOCK, USED, DEBIT, REFUND, FORGET, LIFT, SET_DOWN, AHEAD, DROP_AHEAD];
+pub(crate) const STATEMENTS: [&[SqlText]; 2] =
+    [&[LOCK, USED, DEBIT, REFUND, FORGET, LIFT, SET_DOWN, AHEAD, DROP_AHEAD], clock_bounds::STATEMENTS];
 
 /// What one account may still lease in this transaction.
 struct AccountUse {
     limits: AccountLimits,
     now: Time,
     left: u32,
+    /// Whether the clock that asks may debit.
+    is_on_time: bool,
 }
 
 /// An account's use of a span, in a bucket of time.
@@ -81,9 +90,10 @@ impl Allowances {
         now: Time,
     ) -> Result<(), StoreError> {
         if self.needs(key, &limits) {
-            let used = read_used(session, key, now).await?;
+            let (used, bounds) = read_used(session, key, now).await?;
             let count = |span| used.iter().find(|(of, _)| *of == span).map_or(0, |(_, used)| used.count);
             self.add(key.clone(), limits, now, count);
+            self.check_time(key, bounds);
         }
         Ok(())
     }
@@ -106,7 +116,22 @@ impl Allowances {
             of_span.map(|(_, taken)| i64::from(*taken)).sum::<i64>()
         };
         let left = limits.left(|span| used(span) + taken(span));
-        self.accounts.insert(key, AccountUse { limits, now, left });
+        self.accounts.insert(key, AccountUse { limits, now, left, is_on_time: true });
+    }
+
+    /// Grants nothing of an account to a clock that has not heard of the present time.
+    pub fn check_time(&mut self, key: &AccountKey, bounds: ClockBounds) {
+        if let Some(account) = self.accounts.get_mut(key)
+            && !bounds.allows(account.now)
+        {
+            tracing::debug!("a clock that has not heard of the present time debits no limit");
+            (account.left, account.is_on_time) = (0, false);
+        }
+    }
+
+    /// Whether an account's limits may be debited by the time of this transaction.
+    pub fn is_on_time(&self, key: &AccountKey) -> bool {
+        self.accounts.get(key).is_none_or(|account| account.is_on_time)
     }
 
     /// Whether a standing claim may be filled: its limits are those that were read here, and something is
@@ -190,12 +215,14 @@ pub(crate) async fn refund(session: &mut dyn SqlSession, refunds: Refunds) -> Re
 }
 
 /// Moves the limit use that counts now by `by_ms`, because the clock will be set forward: windows stay as
-/// full as they are.
+/// full as they are, and no clock debits by the time before.
 pub(crate) async fn shift(
     session: &mut dyn SqlSession,
     now: Time,
     by_ms: i64,
 ) -> Result<ChangeResult, StoreError> {
+    clock_bounds::hold_all(session).await?;
+    ClockBounds::read(session).await?.set_forward(now, by_ms).write(session).await?;
     for span in LimitSpan::ALL {
         let (oldest, latest) = (span.oldest_counted(now), span.latest(now));
         let values = values![span.buckets(by_ms), span.code(), oldest, latest];
@@ -205,9 +232,28 @@ pub(crate) async fn shift(
     Ok(ChangeResult::Done)
 }
 
+/// As [`redate`], by a clock that all others follow and that was set back by `by_ms`: no clock debits by the
+/// time that it left.
+pub(crate) async fn set_back(
+    session: &mut dyn SqlSession,
+    now: Time,
+    by_ms: i64,
+) -> Result<ChangeResult, StoreError> {
+    clock_bounds::hold_all(session).await?;
+    ClockBounds::read(session).await?.set_back(now, by_ms).write(session).await?;
+    redate_ahead(session, now).await
+}
+
 /// Counts debits dated in the future as debited now, because the clock was set back: they count for a window
-/// from now on, not until the clock is there again.
+/// from now on, not until the clock is there again. Stale if it is this clock that is wrong.
 pub(crate) async fn redate(session: &mut dyn SqlSession, now: Time) -> Result<ChangeResult, StoreError> {
+    if ClockBounds::read(session).await?.allows(now) {
+        return redate_ahead(session, now).await;
+    }
+    Ok(ChangeResult::Stale)
+}
+
+async fn redate_ahead(session: &mut dyn SqlSession, now: Time) -> Result<ChangeResult, StoreError> {
     for span in LimitSpan::ALL {
         let latest = values![span.code(), span.latest(now)];
         let ahead = session.rows(AHEAD, latest.clone()).await?;
@@ -234,6 +280,9 @@ pub(crate) async fn renew(
     }
     let key = &permit.key;
     lock(session, BTreeSet::from([key.clone()])).await?;
+    if !ClockBounds::read(session).await?.allows(now) {
+        return Ok(ChangeResult::Stale);
+    }
     for &span in &permit.spans {
         let (from, to) = (span.bucket(permit.debited_at), span.bucket(now));
         let place = |bucket: i64| values![key.tenant.as_str(), key.account.as_str(), span.code(), bucket];
@@ -250,15 +299,18 @@ async fn read_used(
     session: &mut dyn SqlSession,
     key: &AccountKey,
     now: Time,
-) -> Result<Vec<(LimitSpan, LimitUse)>, StoreError> {
+) -> Result<(Vec<(LimitSpan, LimitUse)>, ClockBounds), StoreError> {
     let oldest = LimitSpan::ALL.map(|span| span.oldest_counted(now));
     let values = values![key.tenant.as_str(), key.account.as_str(), oldest[0], oldest[1], oldest[2]];
-    let read = |row: &crate::sql::Row| {
-        let span = decode::coded(row.int(0)?, LimitSpan::from_code)?;
-        let frees_at = row.opt_int(2)?.map(|bucket| span.counts_until(bucket));
-        Ok((span, LimitUse { count: row.int(1)?, frees_at }))
-    };
-    session.rows(USED, values).await?.iter().map(read).collect()
+    let (mut used, mut bounds) = (Vec::new(), ClockBounds::default());
+    for row in session.rows(USED, values).await? {
+        if !bounds.note(&row)? {
+            let span = decode::coded(row.int(0)?, LimitSpan::from_code)?;
+            let frees_at = row.opt_int(2)?.map(|bucket| span.counts_until(bucket));
+            used.push((span, LimitUse { count: row.int(1)?, frees_at }));
+        }
+    }
+    Ok((used, bounds))
 }
 
 /// An account's use of its limits.
@@ -268,7 +320,7 @@ pub(crate) async fn used(
     limits: &AccountLimits,
     now: Time,
 ) -> Result<Vec<(LimitSpan, LimitUse)>, StoreError> {
-    let found = read_used(session, key, now).await?;
+    let (found, _) = read_used(session, key, now).await?;
     let of = |span| found.iter().find(|(of, _)| *of == span).map_or(LimitUse::default(), |(_, used)| *used);
     Ok(limits.spans().map(|span| (span, of(span))).collect())
 }
@@ -280,6 +332,13 @@ pub(crate) async fn forget(
     now: Time,
     limit: u32,
 ) -> Result<ChangeResult, StoreError> {
+    let bounds = ClockBounds::read(session).await?;
+    if !bounds.allows(now) {
+        return Ok(ChangeResult::Already);
+    }
+    if bounds.at(now) != bounds {
+        bounds.at(now).write(session).await?;
+    }
     let mut left = u64::from(limit);
     for span in LimitSpan::ALL {
         let oldest = span.oldest_counted(now);

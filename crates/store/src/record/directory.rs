@@ -210,9 +210,13 @@ pub enum DirectoryChange {
         limit: u32,
     },
     /// Moves the limit use that counts at this time by the given number of milliseconds, because the clock
-    /// will be set forward by as much.
+    /// will be set forward by as much. From now on no limit is debited by the time before.
     ShiftUse(Time, i64),
+    /// As [`Self::RedateUse`], by the clock that all others follow, which shows this time after it was set
+    /// back by the given number of milliseconds. For a while no limit is debited by the time that was left.
+    SetUseBack(Time, i64),
     /// Counts limit use that is dated in the future as used now, because the clock was set back.
+    /// [`ChangeResult::Stale`] if this clock has not heard of the present time.
     RedateUse(Time),
     /// Moves the debit of an unused permit to this time. [`ChangeResult::Stale`] if it does not count any
     /// more.

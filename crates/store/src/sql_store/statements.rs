@@ -36,7 +36,7 @@ pub(crate) fn statements() -> Vec<SqlText> {
         tenants::STATEMENTS,
         users::STATEMENTS,
         user_sessions::STATEMENTS,
-        rate_limit::STATEMENTS,
+        &rate_limit::STATEMENTS.concat(),
         &collapse::statements(),
         &dialogue::statements(),
         preparation::STATEMENTS,

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     admin::{SuppressedAddresses, SuspensionGates, quotas},
+    queue::rate_limit::ClockBounds,
     record::{
         AccountKey, AuditEntry, ChangeResult, DirectoryChange, OpenCircuit, QuotaLease, QuotaUse,
         SuppressionRecord, SuspensionRecord, SuspensionScope,
@@ -43,6 +44,7 @@ pub(super) struct MemoryDirectory {
     pub(super) audit: AuditTable,
     pub(super) people: UserTable,
     pub(super) spent: BTreeMap<(AccountKey, LimitSpan, i64), i64>,
+    pub(super) clock_bounds: ClockBounds,
 }
 
 impl MemoryDirectory {
@@ -417,6 +419,7 @@ impl MemoryTables {
                 self.pull_preparation(now, latest, limit as usize)
             }
             DirectoryChange::ShiftUse(now, by_ms) => self.directory.shift_use(now, by_ms),
+            DirectoryChange::SetUseBack(now, by_ms) => self.directory.set_use_back(now, by_ms),
             DirectoryChange::RedateUse(now) => self.directory.redate_use(now),
             DirectoryChange::RenewPermit(permit, now) => self.directory.renew(&permit, now),
             DirectoryChange::LeaseQuota(lease) => directory.lease_quota(lease),

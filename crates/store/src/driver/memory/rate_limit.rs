@@ -15,6 +15,7 @@ impl MemoryDirectory {
     pub fn open(&self, allowances: &mut Allowances, key: &AccountKey, limits: AccountLimits, now: Time) {
         if allowances.needs(key, &limits) {
             allowances.add(key.clone(), limits, now, |span| self.used(key, span, now).count);
+            allowances.check_time(key, self.clock_bounds);
         }
     }
 
@@ -34,6 +35,10 @@ impl MemoryDirectory {
 
     /// See [`DirectoryChange::ForgetUse`].
     pub(super) fn forget_use(&mut self, now: Time, limit: usize) -> ChangeResult {
+        if !self.clock_bounds.allows(now) {
+            return ChangeResult::Already;
+        }
+        self.clock_bounds = self.clock_bounds.at(now);
         let counts_no_more =
             |(_, span, bucket): &&(AccountKey, LimitSpan, i64)| *bucket < span.oldest_counted(now);
         let old: Vec<_> = self.spent.keys().filter(counts_no_more).take(limit).cloned().collect();
@@ -45,6 +50,7 @@ impl MemoryDirectory {
 
     /// See [`DirectoryChange::ShiftUse`].
     pub(super) fn shift_use(&mut self, now: Time, by_ms: i64) -> ChangeResult {
+        self.clock_bounds = self.clock_bounds.set_forward(now, by_ms);
         let moved = |((key, span, bucket), used): ((AccountKey, LimitSpan, i64), i64)| {
             let counts = bucket >= span.oldest_counted(now) && bucket <= span.latest(now);
             ((key, span, if counts { bucket + span.buckets(by_ms) } else { bucket }), used)
@@ -57,8 +63,17 @@ impl MemoryDirectory {
         ChangeResult::Done
     }
 
+    /// See [`DirectoryChange::SetUseBack`].
+    pub(super) fn set_use_back(&mut self, now: Time, by_ms: i64) -> ChangeResult {
+        self.clock_bounds = self.clock_bounds.set_back(now, by_ms);
+        self.redate_use(now)
+    }
+
     /// See [`DirectoryChange::RedateUse`].
     pub(super) fn redate_use(&mut self, now: Time) -> ChangeResult {
+        if !self.clock_bounds.allows(now) {
+            return ChangeResult::Stale;
+        }
         let mut spent = BTreeMap::new();
         for ((key, span, bucket), used) in std::mem::take(&mut self.spent) {
             let bucket = if bucket > span.latest(now) { span.bucket(now) } else { bucket };
@@ -70,16 +85,19 @@ impl MemoryDirectory {
 
     /// See [`DirectoryChange::RenewPermit`].
     pub(super) fn renew(&mut self, permit: &SendingPermit, now: Time) -> ChangeResult {
-        if permit.renewed(now).is_none() {
+        if permit.renewed(now).is_none() || !self.clock_bounds.allows(now) {
+            return ChangeResult::Stale;
+        }
+        let place = |span: LimitSpan, at: Time| (permit.key.clone(), span, span.bucket(at));
+        let counts =
+            |span: &LimitSpan| self.spent.get(&place(*span, permit.debited_at)).is_some_and(|used| *used > 0);
+        // Its debit was moved, because the clock was set.
+        if !permit.spans.iter().all(counts) {
             return ChangeResult::Stale;
         }
         for &span in &permit.spans {
-            if let Some(used) =
-                self.spent.get_mut(&(permit.key.clone(), span, span.bucket(permit.debited_at)))
-            {
-                *used -= 1;
-            }
-            *self.spent.entry((permit.key.clone(), span, span.bucket(now))).or_default() += 1;
+            *self.spent.entry(place(span, permit.debited_at)).or_default() -= 1;
+            *self.spent.entry(place(span, now)).or_default() += 1;
         }
         ChangeResult::Done
     }
