@@ -195,3 +195,33 @@ async fn a_clock_set_forward_frees_no_limit() -> anyhow::Result<()> {
     assert!(mails == 3 || began.elapsed() > Duration::from_secs(60), "{mails} in the first minute");
     Ok(())
 }
+
+/// Nobody sees it being set: the node died before, and the next life starts with another time.
+#[tokio::test]
+async fn a_clock_set_forward_while_no_node_runs_frees_no_limit() -> anyhow::Result<()> {
+    let mut gateway = Gateway::idle()?;
+    let disk = GatewayDisk::under(&gateway)?;
+    gateway.launch(&disk.env(&[])).await?;
+    let sink = SmtpSink::start().await;
+    gateway.relay_with(sink.port(), json!({"limits": {"per_minute": 3, "per_day": 30}})).await?;
+    let began = Instant::now();
+    for n in 0..6 {
+        gateway.send(mail(&format!("mail-{n}"), "ada@example.net")).await?;
+    }
+    sink.wait_for(3, postway_e2e::PATIENCE).await;
+    for n in 0..3 {
+        gateway.wait_for(&format!("mail-{n}"), "sent").await?;
+    }
+    gateway.kill().await?;
+    disk.set_clock(i64::try_from(HOUR.as_millis())?)?;
+    gateway.launch(&disk.env(&[])).await?;
+    gateway.wait_for_log("the clock was set while this node was away", 1).await?;
+    let held = eventually("a mail that waits for the limit in the new time", async || {
+        let told = gateway.get("/v1/messages/mail-5/explain").await?;
+        Ok((told["gates"][0]["gate"] == "limit").then_some(told))
+    });
+    held.await?;
+    let mails = sink.mails().len();
+    assert!(mails == 3 || began.elapsed() > Duration::from_secs(60), "{mails} in the first minute");
+    Ok(())
+}

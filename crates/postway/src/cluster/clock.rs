@@ -6,6 +6,7 @@
 //! The node that becomes the oldest continues as well.
 
 mod follower;
+mod note;
 
 use std::sync::{
     Arc,
@@ -16,6 +17,7 @@ use postway_domain::{Clock, Time};
 use tokio::time::Instant;
 
 pub use follower::{ClockDistance, ClockFollower};
+pub use note::{ClockNote, KernelUptime};
 
 /// The machine's clock. Nothing else reads it.
 struct SystemClock;

@@ -10,7 +10,10 @@ use std::{
     io::{self, Read, Seek, Write},
     net::SocketAddr,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::Context as _;
@@ -25,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::joining::{agree, agree_anew};
 use super::{
-    clock::{ClockDistance, ClockFollower, NodeClock},
+    clock::{ClockDistance, ClockFollower, ClockNote, KernelUptime, NodeClock},
     shared_storage_check,
 };
 
@@ -36,8 +39,6 @@ const STEP_MS: i64 = 3_000;
 /// How much of such a difference is corrected in a second, and below which it is ignored: no limit's window
 /// notices that.
 const NUDGE_MS: i64 = 10;
-/// Longer than the shortest window of a limit.
-const WINDOW_MS: i64 = 70_000;
 /// The database's clock confirms a machine's clock that differs from it by less.
 const CONFIRMED_MS: i64 = 5_000;
 /// How often registering is tried when other nodes start in the same moment.
@@ -51,6 +52,10 @@ pub struct ClusterMembership {
     card: NodeBeat,
     /// Follows the oldest node, unless that is this one.
     follower: Mutex<Option<(Incarnation, ClockFollower)>>,
+    /// Whether limits go by this node's time since it became the oldest.
+    has_led: AtomicBool,
+    /// The time of this node for its next life, if it has a folder.
+    note: Option<ClockNote>,
     _identity: Option<File>,
 }
 
@@ -65,7 +70,37 @@ impl ClusterMembership {
     ) -> anyhow::Result<Self> {
         let (identity, lock) = read_identity(&data_dir.join("node.id"))?;
         let membership = Self::join_as(identity, store, clock, address, depot).await?;
-        Ok(Self { _identity: lock, ..membership })
+        let note = lock.is_some().then(|| ClockNote::of(data_dir));
+        let membership = Self { note, _identity: lock, ..membership };
+        membership.follow_since_last_life().await?;
+        Ok(membership)
+    }
+
+    /// Moves the use of limits with a clock that was set while no node ran. Whoever finds others has their
+    /// time, and they have seen to it.
+    async fn follow_since_last_life(&self) -> Result<(), StoreError> {
+        let (Some(note), Some(uptime)) = (&self.note, KernelUptime::read()) else { return Ok(()) };
+        let now = self.clock.now();
+        if self.is_oldest()
+            && let Some(expected) = note.expected(&uptime)
+        {
+            let set_by_ms = now.as_millis() - expected.as_millis();
+            if set_by_ms >= STEP_MS {
+                tracing::warn!(set_by_ms, "the clock was set while this node was away: limits follow it");
+                self.store.change(DirectoryChange::ShiftUse(expected, set_by_ms), None).await?;
+            } else if set_by_ms <= -STEP_MS {
+                self.store.change(DirectoryChange::SetUseBack(now, -set_by_ms), None).await?;
+            }
+        }
+        note.keep(&uptime, now);
+        Ok(())
+    }
+
+    /// Keeps the time for the next life.
+    fn note_time(&self) {
+        if let (Some(note), Some(uptime)) = (&self.note, KernelUptime::read()) {
+            note.keep(&uptime, self.clock.now());
+        }
     }
 
     /// Registers this process as the present life of a node. Its earlier lives are removed from the register
@@ -100,7 +135,8 @@ impl ClusterMembership {
         };
         let roster = Arc::new(LivenessRoster::new(incarnation, store.is_shared()));
         let follower = Mutex::default();
-        let membership = Self { store, clock, roster, card, follower, _identity: None };
+        let has_led = AtomicBool::new(false);
+        let membership = Self { store, clock, roster, card, follower, has_led, note: None, _identity: None };
         let earlier: Vec<Incarnation> = membership
             .store
             .nodes()
@@ -137,7 +173,10 @@ impl ClusterMembership {
         let nodes = self.store.beat(&card).await?;
         // Before this node counts as back: nothing starts at a time that the others do not agree on.
         if was_away && (nodes.len() == 1 || !agree_anew(&*self.store, &self.clock, &card).await?) {
-            self.follow_machine().await?;
+            if self.is_oldest() {
+                self.follow_own_machine().await?;
+            }
+            self.has_led.store(false, Ordering::Relaxed);
         }
         self.roster.note_beat(began);
         self.roster.observe(&nodes);
@@ -149,15 +188,7 @@ impl ClusterMembership {
     /// Keeps to the clock of the oldest node that is alive, unless that is this one.
     async fn follow(&self, nodes: &[NodeRecord], asked: Time) {
         let Some(by_ms) = self.behind_the_oldest(nodes, asked) else { return };
-        // Debits of this node since the oldest moved its clock are dated by the old time. Smaller steps stay
-        // inside the window.
-        if by_ms > WINDOW_MS {
-            let moved = self.store.change(DirectoryChange::ShiftUse(self.clock.now(), by_ms), None);
-            // The next beat must not wait for a writer.
-            if !matches!(tokio::time::timeout(BEAT_EVERY, moved).await, Ok(Ok(_))) {
-                tracing::warn!("limits could not follow the clock");
-            }
-        }
+        // Whoever set the time has moved the use with it, and no limit is debited by the time before.
         self.clock.shift(by_ms);
         tracing::warn!(by_ms, "this node's clock differs from the oldest node's; that one is followed");
     }
@@ -210,8 +241,24 @@ impl ClusterMembership {
     /// opens or closes because of that. One machine may be wrong: if the database is a server, its clock must
     /// agree. Of several nodes the oldest does this, and the others follow.
     pub async fn follow_machine(&self) -> Result<(), StoreError> {
+        if !self.is_oldest() {
+            self.note_time();
+            self.has_led.store(false, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.follow_own_machine().await?;
+        self.note_time();
+        // Those who said the time before are gone. If it was another one, limits go by this one from now on.
+        if !self.has_led.load(Ordering::Relaxed) {
+            self.store.change(DirectoryChange::SetUseBack(self.clock.now(), 0), None).await?;
+            self.has_led.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    async fn follow_own_machine(&self) -> Result<(), StoreError> {
         let ahead_ms = self.clock.machine_ahead_ms();
-        if ahead_ms.abs() < NUDGE_MS || !self.is_oldest() {
+        if ahead_ms.abs() < NUDGE_MS {
             return Ok(());
         }
         let confirmed = self.is_confirmed(ahead_ms).await?;
@@ -230,7 +277,8 @@ impl ClusterMembership {
         }
         self.clock.shift(ahead_ms);
         if ahead_ms < 0 {
-            self.store.change(DirectoryChange::RedateUse(self.clock.now()), None).await?;
+            let set_back = DirectoryChange::SetUseBack(self.clock.now(), -ahead_ms);
+            self.store.change(set_back, None).await?;
         }
         tracing::warn!(by_ms = ahead_ms, "this machine's clock was set, and is followed");
         Ok(())

@@ -303,18 +303,8 @@ pub(super) fn befall(world: &Arc<SimulatedWorld>, fate: PlannedFault, number: us
             });
         }
         PlannedFault::Leap => {
-            let limited = world.plan.accounts.iter().any(|account| account.per_minute > 0);
-            let fates = &world.plan.fates;
-            // Whoever is away while the time is set goes by the old one until it has heard of it, and so do
-            // limits. A node alone that ends before that leaves its use at the old time, and the next life
-            // knows of none.
-            let someone_is_away = fates.freeze + fates.silence + fates.in_the_act > 0;
-            if limited && someone_is_away {
-                return;
-            }
-            // By a clock that was set back, an hour begins once more, and with it what may be sent in it.
-            let leaps = [5_000, 90_000, 3_600_000, -5_000, -90_000];
-            world.leap(*chance.pick(if limited { &leaps[..3] } else { &leaps }));
+            let leaps = [5_000, 90_000, 3_600_000, -5_000, -90_000, -3_600_000];
+            world.leap(*chance.pick(&leaps));
         }
         PlannedFault::Outage => world.lose_store(soon),
         PlannedFault::Failover => world.fail_over(chance.millis(0, 5_000)),

@@ -31,6 +31,11 @@ use crate::{
 
 /// How long a phase of a conversation may take: shorter than in life, so that runs are, too.
 const DEADLINE: Duration = Duration::from_secs(8);
+/// A machine's clock that is off by more was set.
+const CLOCK_STEP_MIN_MS: u64 = 3_000;
+/// A move of a clock that is worth a line, and how often it is looked for.
+const CLOCK_NOTED_MS: u64 = 400;
+const CLOCK_WATCHED_EVERY: Duration = Duration::from_millis(100);
 /// How long the start waits before it tries once more.
 const START_AGAIN: Duration = Duration::from_millis(500);
 
@@ -48,6 +53,8 @@ struct NodePresence {
     lives: u32,
     life: Option<Arc<NodeLife>>,
     running: Option<RunningNode>,
+    /// The clock of the life that takes work, or last did.
+    clock: Option<Arc<NodeClock>>,
 }
 
 /// A life that has started and takes work.
@@ -89,8 +96,30 @@ impl SimulatedNode {
         self.present().life.clone()
     }
 
+    /// Whether it takes work.
+    pub fn is_running(&self) -> bool {
+        self.present().running.is_some()
+    }
+
+    /// Whether its machine was set and it has not followed yet.
+    fn is_behind_its_machine(&self) -> bool {
+        let clock = self.present().clock.clone();
+        clock.is_some_and(|clock| clock.machine_ahead_ms().unsigned_abs() > CLOCK_STEP_MIN_MS)
+    }
+
+    /// Its life ends: what time it went by is known to nobody if it was the last.
+    fn note_end(&self, world: &SimulatedWorld) {
+        if self.is_running() && self.is_behind_its_machine() {
+            let others = world.nodes.iter().filter(|other| other.number != self.number);
+            if !others.clone().any(Self::is_running) {
+                world.lose_time();
+            }
+        }
+    }
+
     /// Ends its life at once.
     pub fn crash(&self, world: &SimulatedWorld) {
+        self.note_end(world);
         let mut present = self.present();
         present.running = None;
         if let Some(life) = present.life.take() {
@@ -101,6 +130,7 @@ impl SimulatedNode {
 
     /// Ends its life in good order; whether all was finished.
     pub async fn stop(&self, world: &SimulatedWorld) -> bool {
+        self.note_end(world);
         let (life, running) = {
             let mut present = self.present();
             (present.life.clone(), present.running.take())
@@ -144,12 +174,26 @@ async fn believe_beating(roster: Arc<LivenessRoster>) {
     }
 }
 
+/// Notes when a life's clock was moved.
+async fn watch_clock(world: Arc<SimulatedWorld>, life: Arc<NodeLife>, clock: Arc<NodeClock>) {
+    let off = || clock.now().as_millis() - world.now().as_millis();
+    let mut noted = off();
+    while life.pulse() != LifePulse::Dead && !world.is_healed() {
+        if (off() - noted).unsigned_abs() > CLOCK_NOTED_MS {
+            noted = off();
+            world.trace.note(format_args!("the clock of {} is off by {noted} ms", life.name));
+        }
+        tokio::time::sleep(CLOCK_WATCHED_EVERY).await;
+    }
+}
+
 /// A life up to the point where it takes work.
 async fn live(world: Arc<SimulatedWorld>, life: Arc<NodeLife>) {
     let node = &world.nodes[life.node];
     let link: Arc<dyn Store> = Arc::new(FaultyStore::new(world.clone(), life.clone()));
     let machine = SkewedClock { world: world.clone(), skew_ms: node.skew_ms };
     let clock = Arc::new(NodeClock::from_machine(Arc::new(machine)));
+    tokio::spawn(watch_clock(world.clone(), life.clone(), clock.clone()));
     let (depot, identity) = (Arc::new(BlobStorage::memory()), [life.node as u8 + 1; 16]);
     let secret_key = Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).expect("a key of this length"));
     let address = ([127, 0, 0, 1], 8_025).into();
@@ -183,7 +227,7 @@ async fn live(world: Arc<SimulatedWorld>, life: Arc<NodeLife>) {
         guard: Arc::new(AddressGuard::default()),
         dial: Arc::new(SimulatedNetwork { world: world.clone(), life: life.clone() }),
     };
-    let dispatcher = Dispatcher::start(config, link.clone(), depot, clock, secret_key);
+    let dispatcher = Dispatcher::start(config, link.clone(), depot, clock.clone(), secret_key);
     let stop = CancellationToken::new();
     tokio::spawn(housekeeping.run(dispatcher.in_hand(), MessagesInPreparation::default(), stop.clone()));
     tokio::spawn(membership.run(stop.clone()));
@@ -191,5 +235,6 @@ async fn live(world: Arc<SimulatedWorld>, life: Arc<NodeLife>) {
     let mut present = node.present();
     if present.life.as_ref().is_some_and(|now| Arc::ptr_eq(now, &life)) {
         present.running = Some(RunningNode { link, dispatcher, stop });
+        present.clock = Some(clock);
     }
 }

@@ -33,8 +33,8 @@ const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) struct RelayRecord {
     /// When each recipient's mail was taken, by message and address.
     pub taken: BTreeMap<(MessageUid, String), Vec<Time>>,
-    /// When each transaction that the relay answered was begun, by account.
-    pub begun: BTreeMap<u16, Vec<Time>>,
+    /// When each transaction that the relay answered was begun, by account, whatever the time of day was.
+    pub begun: BTreeMap<u16, Vec<Instant>>,
     /// Open connections by life and account.
     open: BTreeMap<(String, u16), u32>,
 }
@@ -104,7 +104,7 @@ async fn listen(
     life: Arc<NodeLife>,
     port: u16,
     reader: ReadHalf<DuplexStream>,
-    written: mpsc::UnboundedSender<(Time, String)>,
+    written: mpsc::UnboundedSender<(Instant, String)>,
 ) {
     let mut reader = BufReader::new(reader);
     loop {
@@ -117,7 +117,7 @@ async fn listen(
                     if line.starts_with("MAIL FROM:") || line == ".\r\n" {
                         world.check_seen(&life, line.trim_end());
                     }
-                    written.send((world.now(), line)).ok()
+                    written.send((Instant::now(), line)).ok()
                 }
                 Ok(0) | Err(_) => break,
             },
@@ -131,7 +131,7 @@ struct RelayConnection {
     world: Arc<SimulatedWorld>,
     life: Arc<NodeLife>,
     port: u16,
-    lines: mpsc::UnboundedReceiver<(Time, String)>,
+    lines: mpsc::UnboundedReceiver<(Instant, String)>,
     writer: WriteHalf<DuplexStream>,
 }
 
@@ -184,7 +184,7 @@ impl RelayConnection {
     }
 
     /// Answers a command: well, in which case it returns true, or not.
-    async fn answer(&mut self, well: &str, written_at: Time, begins: Option<usize>) -> Option<bool> {
+    async fn answer(&mut self, well: &str, written_at: Instant, begins: Option<usize>) -> Option<bool> {
         let whim = self.whim();
         match whim {
             RelayBehaviour::Cut => return None,
@@ -249,7 +249,7 @@ impl RelayConnection {
     }
 
     /// The next line, once the network has brought it.
-    async fn hear(&mut self) -> Option<(Time, String)> {
+    async fn hear(&mut self) -> Option<(Instant, String)> {
         let heard = self.next_line().await?;
         self.arrive().await;
         Some(heard)
@@ -261,7 +261,7 @@ impl RelayConnection {
         self.travel().await;
     }
 
-    async fn next_line(&mut self) -> Option<(Time, String)> {
+    async fn next_line(&mut self) -> Option<(Instant, String)> {
         let (is_dead, loses) = (|pulse| pulse == LifePulse::Dead, self.life.loses_bytes);
         if loses && is_dead(self.life.pulse()) {
             return None;

@@ -33,6 +33,8 @@ use super::{
 
 /// When every run begins.
 const EPOCH_MS: i64 = 1_800_000_000_000;
+/// How far back the clock may be in all.
+const LEAPT_BACK_MAX_MS: i64 = 3_600_000;
 /// The domain of all recipients.
 pub(super) const RECEIVING_DOMAIN: &str = "to.example";
 
@@ -48,6 +50,8 @@ pub(super) struct SimulatedWorld {
     ledger: Mutex<MessageLedger>,
     seen: Mutex<RelayRecord>,
     healed: AtomicBool,
+    /// Whether limits may be exceeded, because no node was there when the clock was set.
+    is_time_lost: AtomicBool,
     /// Until when no call to the store is answered well.
     outage: Mutex<Option<Instant>>,
     /// Counts the database servers that took over, and wakes those who wait for it in their order.
@@ -70,15 +74,18 @@ pub(super) enum PlantedFlaw {
     AssumesPermission,
     /// A node goes on sending while its heartbeats do not land.
     IgnoresIsolation,
+    /// The use of limits does not go with a clock that is set.
+    LeavesUseBehind,
 }
 
 impl PlantedFlaw {
-    pub const ALL: [PlantedFlaw; 5] = [
+    pub const ALL: [PlantedFlaw; 6] = [
         PlantedFlaw::TrustsFailover,
         PlantedFlaw::WaitsForSilence,
         PlantedFlaw::IgnoresFence,
         PlantedFlaw::AssumesPermission,
         PlantedFlaw::IgnoresIsolation,
+        PlantedFlaw::LeavesUseBehind,
     ];
 }
 
@@ -111,6 +118,7 @@ impl SimulatedWorld {
             ledger: Mutex::default(),
             seen: Mutex::default(),
             healed: AtomicBool::new(false),
+            is_time_lost: AtomicBool::new(false),
             outage: Mutex::default(),
             failovers: AtomicU64::new(0),
             on_failover: Notify::new(),
@@ -154,10 +162,27 @@ impl SimulatedWorld {
         if self.is_healed() { 0 } else { per_mille }
     }
 
-    /// Sets the clock, forth or back.
+    /// Sets the clock, forth or back; never so far back that times which clients asked for do not come.
     pub fn leap(&self, by_ms: i64) {
+        if self.clock.leapt_ms.load(Ordering::Relaxed) + by_ms < -LEAPT_BACK_MAX_MS {
+            return;
+        }
         self.trace.note(format_args!("the clock is set by {by_ms} ms"));
         self.clock.leapt_ms.fetch_add(by_ms, Ordering::Relaxed);
+        if !self.nodes.iter().any(SimulatedNode::is_running) {
+            self.lose_time();
+        }
+    }
+
+    /// The clock was set while no node runs that could tell by how much: what was used of limits is dated by
+    /// a time that nobody knows any more.
+    pub fn lose_time(&self) {
+        self.trace.note(format_args!("nobody knows the time before"));
+        self.is_time_lost.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_time_lost(&self) -> bool {
+        self.is_time_lost.load(Ordering::Relaxed)
     }
 
     /// Takes the store away.

@@ -225,6 +225,7 @@ macro_rules! conformance_tests {
                 only_use_that_counts_no_more_is_forgotten
                 use_goes_with_a_clock_that_is_set_forward
                 use_of_times_to_come_counts_for_one_window_only
+                a_change_of_time_that_was_long_on_its_way_frees_nothing
                 a_clock_that_missed_a_step_forward_debits_nothing
                 a_clock_that_missed_a_step_back_debits_nothing
                 a_permit_from_before_the_clock_was_set_is_not_renewed

@@ -6,7 +6,10 @@
 
 mod clock_bounds;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use postway_domain::{AccountLimits, LimitSpan, Time};
 
@@ -59,6 +62,10 @@ const DROP_AHEAD: SqlText = SqlText::same("DELETE FROM spent WHERE span = ? AND 
 #[cfg(test)]
 pub(crate) const STATEMENTS: [&[SqlText]; 2] =
     [&[LOCK, USED, DEBIT, REFUND, FORGET, LIFT, SET_DOWN, AHEAD, DROP_AHEAD], clock_bounds::STATEMENTS];
+
+/// How long ago the time of a change may have been read when its transaction runs: others debit meanwhile,
+/// and what they debit is neither left behind by a clock that is set nor taken for use of the future.
+pub(crate) const ON_ITS_WAY_MAX: Duration = Duration::from_secs(30);
 
 /// What one account may still lease in this transaction.
 struct AccountUse {
@@ -224,7 +231,7 @@ pub(crate) async fn shift(
     clock_bounds::hold_all(session).await?;
     ClockBounds::read(session).await?.set_forward(now, by_ms).write(session).await?;
     for span in LimitSpan::ALL {
-        let (oldest, latest) = (span.oldest_counted(now), span.latest(now));
+        let (oldest, latest) = (span.oldest_counted(now), span.latest(now.plus(ON_ITS_WAY_MAX)));
         let values = values![span.buckets(by_ms), span.code(), oldest, latest];
         session.execute(LIFT, values).await?;
         session.execute(SET_DOWN, values![span.code()]).await?;
@@ -245,7 +252,7 @@ pub(crate) async fn set_back(
 }
 
 /// Counts debits dated in the future as debited now, because the clock was set back: they count for a window
-/// from now on, not until the clock is there again. Stale if it is this clock that is wrong.
+/// from about now on, not until the clock is there again. Stale if it is this clock that is wrong.
 pub(crate) async fn redate(session: &mut dyn SqlSession, now: Time) -> Result<ChangeResult, StoreError> {
     if ClockBounds::read(session).await?.allows(now) {
         return redate_ahead(session, now).await;
@@ -254,11 +261,12 @@ pub(crate) async fn redate(session: &mut dyn SqlSession, now: Time) -> Result<Ch
 }
 
 async fn redate_ahead(session: &mut dyn SqlSession, now: Time) -> Result<ChangeResult, StoreError> {
+    let by_now = now.plus(ON_ITS_WAY_MAX);
     for span in LimitSpan::ALL {
-        let latest = values![span.code(), span.latest(now)];
+        let latest = values![span.code(), span.latest(by_now)];
         let ahead = session.rows(AHEAD, latest.clone()).await?;
         for row in &ahead {
-            let values = values![row.text(0)?, row.text(1)?, span.code(), span.bucket(now), row.int(2)?];
+            let values = values![row.text(0)?, row.text(1)?, span.code(), span.bucket(by_now), row.int(2)?];
             session.execute(DEBIT, values).await?;
         }
         if !ahead.is_empty() {

@@ -22,6 +22,7 @@ use postway_store::{
 };
 
 use super::FaultyStore;
+use crate::simulation::world::PlantedFlaw;
 
 /// Forwards calls unchanged.
 macro_rules! pass {
@@ -98,7 +99,6 @@ pass! {
         stats(tenant: Option<&TenantId>, now: Time) -> QueueStats;
     }
     DirectoryStore {
-        change(change: DirectoryChange, audit: Option<AuditEntry>) -> ChangeResult;
         tenant(id: &TenantId) -> Option<Tenant>;
         tenants(after: Option<&TenantId>, limit: u32) -> Vec<Tenant>;
         accounts(tenant: Option<&TenantId>) -> Vec<Account>;
@@ -122,6 +122,21 @@ pass! {
         circuits(tenant: Option<&TenantId>) -> Vec<OpenCircuit>;
         used(key: &AccountKey, limits: &AccountLimits, now: Time) -> Vec<(LimitSpan, LimitUse)>;
         ;;
+        async fn change(
+            &self,
+            change: DirectoryChange,
+            audit: Option<AuditEntry>,
+        ) -> Result<ChangeResult, StoreError> {
+            let sets_time = matches!(change, DirectoryChange::ShiftUse(..) | DirectoryChange::SetUseBack(..));
+            if sets_time {
+                self.world.trace.note(format_args!("{} asks for {change:?}", self.life.name));
+            }
+            if sets_time && self.world.has(PlantedFlaw::LeavesUseBehind) {
+                return Ok(ChangeResult::Done);
+            }
+            self.call("change", self.store.change(change, audit), |_| {}).await
+        }
+
         fn generation(&self) -> u64 {
             self.store.generation()
         }

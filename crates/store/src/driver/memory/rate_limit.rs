@@ -6,7 +6,7 @@ use postway_domain::{AccountLimits, LimitSpan, Time};
 
 use super::admin::MemoryDirectory;
 use crate::{
-    queue::rate_limit::{self, Allowances},
+    queue::rate_limit::{self, Allowances, ON_ITS_WAY_MAX},
     record::{AccountKey, ChangeResult, LimitUse, MessageChange, SendingPermit},
 };
 
@@ -52,7 +52,8 @@ impl MemoryDirectory {
     pub(super) fn shift_use(&mut self, now: Time, by_ms: i64) -> ChangeResult {
         self.clock_bounds = self.clock_bounds.set_forward(now, by_ms);
         let moved = |((key, span, bucket), used): ((AccountKey, LimitSpan, i64), i64)| {
-            let counts = bucket >= span.oldest_counted(now) && bucket <= span.latest(now);
+            let counts =
+                bucket >= span.oldest_counted(now) && bucket <= span.latest(now.plus(ON_ITS_WAY_MAX));
             ((key, span, if counts { bucket + span.buckets(by_ms) } else { bucket }), used)
         };
         let mut spent = BTreeMap::new();
@@ -74,9 +75,9 @@ impl MemoryDirectory {
         if !self.clock_bounds.allows(now) {
             return ChangeResult::Stale;
         }
-        let mut spent = BTreeMap::new();
+        let (by_now, mut spent) = (now.plus(ON_ITS_WAY_MAX), BTreeMap::new());
         for ((key, span, bucket), used) in std::mem::take(&mut self.spent) {
-            let bucket = if bucket > span.latest(now) { span.bucket(now) } else { bucket };
+            let bucket = if bucket > span.latest(by_now) { span.bucket(by_now) } else { bucket };
             *spent.entry((key, span, bucket)).or_default() += used;
         }
         self.spent = spent;
